@@ -194,14 +194,15 @@ def status(
         )
         put(f"         the supervisor has exited; {driver}")
     if state.state == "ended":
-        put(f"         {log_end(state)}; 'ppo-tui diagnose {target.id[:SHORT_ID]}' shows its last lines")
+        more = "" if state.error else f"; 'ppo-tui diagnose {target.id[:SHORT_ID]}' shows its last lines"
+        put(f"         {log_end(state)}{more}")
     if minutes := state.silent_minutes:
         put(f"         no update from the supervisor for {minutes} min; the values below may be outdated")
     for damaged in state.damaged:
         put(f"damaged  {damaged}")
     if state.later:
         put(f"         {state.later}: this ppo-tui can only show it")
-    if state.error:
+    if state.error and state.state != "ended":
         put(f"error    {state.error}")
     if state.stall and state.standstill is None:
         put(f"hang     {state.stall}")

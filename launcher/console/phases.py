@@ -27,6 +27,7 @@ class Phase:
 PHASES = {name: record(Phase, row) for name, row in read_tables(Path(__file__).with_suffix(".toml")).items()}
 ORDER = tuple(PHASES)
 OTHER = "other"
+ALL_STEPS = "all steps, waiting for its end"  # of a log whose writer is not known
 TIMED = {name: phase.timers for name, phase in PHASES.items() if phase.timers}
 IN_STEP = frozenset({*TIMED, OTHER})
 PHASE_OF_TIMER = {timer: name for name, timers in TIMED.items() for timer in timers}

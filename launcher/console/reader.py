@@ -111,11 +111,12 @@ class ConsoleReader:
         self._total: int | None = None
         self._events: list[Event] = []
         self._repeated: Counter[bytes] = Counter()
+        self._closed = False  # veRL has printed its last line, and no step since
 
     @property
     def over(self) -> bool:
-        """Whether another framework has printed that its training is over."""
-        return self._form is not None and self._form.over
+        """Whether the line that ends the training was printed."""
+        return self._closed or (self._form is not None and self._form.over)
 
     def feed(self, data: bytes) -> list[Event]:
         """The events of the lines that `data` completes."""
@@ -165,6 +166,7 @@ class ConsoleReader:
             add(Progress(int(match["done"]), int(match["of"])))
         if line.step is not None:
             self._repeated.clear()
+            self._closed = False
             step, (number, offset, _, _) = line.step, line.piece
             add(StepLine(step.step, step.data, number, offset, step.three_decimals))
             self._enter(tracker.step(self._total is not None and step.step >= self._total), line)
@@ -184,6 +186,7 @@ class ConsoleReader:
                 add(TotalSteps(self._total))
             elif mark.name == "resumed":
                 add(Resumed(int(match["at"])))
+            self._closed = self._closed or mark.name == "final"
             self._enter(tracker.mark(mark.name, mark.phase, match["stamp"]), line)
 
     def _repeats(self, raw: bytes) -> bool:

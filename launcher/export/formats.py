@@ -198,9 +198,7 @@ def collect(source: RunDir | LogFile, keys: Sequence[str]) -> Table:
     """The table of all metrics of a source, or of some. UserError for no steps and unknown metrics."""
     rows = list(steps(source))
     if isinstance(source, LogFile):
-        clock = clock_of(source)  # a bare log's steps carry no time
-        for _, record in rows:
-            record.t = clock(record)
+        clock_of(source)([record for _, record in rows])  # a bare log's steps carry no time
     name = source.id if isinstance(source, RunDir) else source.path.name
     if not rows:
         raise UserError(f"'{name}' has no steps to export")

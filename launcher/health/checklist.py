@@ -208,11 +208,20 @@ class Checklist:
         return self._between_steps(self._readers, step, lambda rule: rule.log_line(text, line))
 
     def tick(
-        self, now: float, *, gpu: tuple[float, float] | None = None, host: tuple[float, float] | None = None
+        self,
+        now: float,
+        *,
+        gpu: tuple[float, float] | None = None,
+        host: tuple[float, float] | None = None,
+        written_here: bool | None = None,
     ) -> list[LevelChange]:
-        """Judges the silence of a live run, and its memory: (used, total) bytes; `gpu` is the fullest of its GPUs."""
+        """Judges the silence of a live run, and its memory: (used, total) bytes; `gpu` is the fullest of its GPUs.
+
+        Of a log that is followed: whether it was seen to be `written_here`.
+        """
         if self._ended:
             return []
+        self._signals.written_here = written_here
         memory = {"GPU": gpu or (0, 0), "host": host or (0, 0)}
         shares = {place: used / total if total else None for place, (used, total) in memory.items()}
         return self._between_steps(self._watchers, None, lambda rule: rule.tick(now, shares))

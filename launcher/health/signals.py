@@ -248,6 +248,7 @@ class Signals:
         self.validation = Validation()
         self._prompt = math.nan  # mean length at the last step
         self.harm = ""  # what damages the run at this step, in words
+        self.written_here: bool | None = None  # of a log that is followed: whether a program here was seen to write it
 
     def of(self, name: str) -> Metric:
         """The model of a metric of `keys` or `derived`, by its name; one for all rules that ask."""

@@ -2,9 +2,10 @@
 
 import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
 
 ROLLOUT = ("gen", "gen_max", "switch_wait", "wait_for_enough_samples")
@@ -42,6 +43,17 @@ def seconds_of(data: Mapping[str, float]) -> float:
     step = data.get("timing_s/step", data.get("perf/time_per_step", 0.0))
     parts = (step, data.get("timing_s/testing", 0.0), data.get("timing_s/save_checkpoint", 0.0))
     return sum(part for part in parts if 0 <= part < 1e7)  # neither nan nor nonsense
+
+
+def date_log(records: Sequence[StepRecord], read: float, before: float, written: float) -> None:
+    """Dates the steps of a log that were `read` at once: by the log, or back from when it was `written` last.
+
+    A step without a duration took as long as the others since the one `before`; 0: there was none.
+    """
+    share = (written - before) / len(records) if before and records else 0.0
+    for record in reversed(records):
+        record.t = max(before, written) if record.t == read else record.t
+        written = record.t - (seconds_of(record.data) or share)
 
 
 def last_split(store: SeriesStore) -> Split | None:

@@ -17,7 +17,7 @@ from waiting import wait_for, wait_until
 from launcher.core.errors import UserError
 from launcher.record.events import Note, read_kind
 from launcher.record.info import Head
-from launcher.record.layout import RunDir
+from launcher.record.layout import RunDir, all_runs
 from launcher.record.machine import MachineSample, ProcessesSample
 from launcher.record.state import current
 from launcher.runs.act.attach_file import attach_file, attach_when_begun
@@ -184,24 +184,27 @@ def test_rows_are_followed_until_it_is_stopped(form: str, tmp_path: Path) -> Non
     assert logged(run) == list(range(1, 31))
 
 
-@pytest.mark.parametrize("form", ["trl", "csv"])
-def test_a_log_that_is_replaced_is_not_joined_to_the_new_one(form: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["prime-rl", "csv"])
+def test_a_log_that_is_replaced_is_followed_as_another_run(form: str, tmp_path: Path) -> None:
     _, write, name = FORMS[form]
-    log = tmp_path / name
+    log, new = tmp_path / name, tmp_path / "new"
     log.write_text(write(RUN))
-    run = attach_file(str(log), {})
-    wait_for(run, lambda state: (state.step or 0) >= 28)
+    run = attach_file(str(log), {"data.train_batch_size": 8})
+    wait_for(run, lambda state: (state.step or 0) >= 25)
 
-    log.write_text(write(RUN[:10]))
+    log.write_text(write([(step, {**data, "actor/entropy": 0.3}) for step, data in RUN[:20]]))  # it is started again
 
+    wait_until(lambda: 15 < logged(run)[-1] <= 20)
+    new.write_text(write([(step, {**data, "critic/score/mean": 7.0}) for step, data in RUN]))
+    os.utime(new, (1e9, 1e9))
+    new.replace(log)
     state = wait_for(run, lambda state: not state.live)
-    assert state.state == "lost" and f"cut or replaced while it was followed; 'ppo-tui attach {log}'" in str(
-        state.error
-    )
-    again = attach_file(str(log), {})
-    wait_for(again, lambda state: (state.step or 0) >= 8)
-    stop(again, wait=True)
-    assert again.id != run.id and max(logged(again)) <= 10 < max(logged(run))
+    assert (state.state, "replaced by another log" in str(state.error)) == ("ended", True)
+    wait_until(lambda: len(all_runs()) == 2)
+    other = next(each for each in all_runs() if each.id != run.id)
+    wait_for(other, lambda state: (state.step or 0) >= 25)
+    assert max(logged(run)[-15:]) <= 20 and attach_file(str(log), {"data.train_batch_size": 8}).id == other.id
+    stop(other, wait=True)
 
 
 def test_veRLs_own_files_are_followed_also_after_the_supervisor_was_killed(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_a_first_step_alone_tells_no_usual_gap() -> None:
     checklist.tick(0.0)
     checklist.step(1, healthy(1), t=100.0)
     assert checklist.tick(130.0) == []
-    assert silence(checklist) == "30s since the first step"
+    assert silence(checklist) == "30s since the last step"
 
 
 def test_the_pause_before_a_resumed_attempt_is_no_gap_between_steps() -> None:

@@ -9,7 +9,7 @@ from typing import ClassVar
 from launcher.core.format import duration, number, steps
 from launcher.health import keys
 from launcher.health.catalogue import shared_advice
-from launcher.health.clauses import POSITIVE, Clause, Measure, Values, ladder, rungs, worst
+from launcher.health.clauses import POSITIVE, Clause, Measure, Rung, Values, ladder, rungs, worst
 from launcher.health.derived import DROPPED
 from launcher.health.frame import Frame
 from launcher.health.metric import FIRST, Metric, median
@@ -267,27 +267,36 @@ class Stall(Rule):
 
     def judge(self, frame: Frame) -> Reading:
         if frame.t is not None:
-            if self._last_step is not None:
+            if self._last_step is not None and frame.t > self._last_step:  # else they were read at once
                 self._gaps.append(frame.t - self._last_step)
             self._last_step = self._waiting_since = frame.t
         return self.compare(f"step {frame.step} finished", lambda limits: self._silence(limits, 0.0))
 
     def tick(self, now: float, used: Mapping[str, float | None]) -> Reading:
+        followed = self.signals.written_here is not None
         if not self._live:  # steps before this are of an earlier attempt: the pause since then is no gap
-            self._live, self._waiting_since, self._last_step = True, now, None
+            self._live, self._waiting_since = True, self._waiting_since if followed else now
+            self._last_step = self._last_step if followed else None
         waited = now - (now if self._waiting_since is None else self._waiting_since)
         reading = self.compare("", lambda limits: self._silence(limits, waited))
+        seen = ", no writer is seen here" if reading.raw and self.signals.written_here is False else ""
         if self._last_step is None or not self._gaps:
-            begun = "the start" if self._last_step is None else "the first step"
-            reading.message = f"{'no step for ' if reading.raw else ''}{duration(waited)} since {begun}"
+            begun = "the start" if self._last_step is None else "the last step"
+            reading.message = f"{'no step for ' if reading.raw else ''}{duration(waited)} since {begun}{seen}"
             return reading
         said = f"no new step for {duration(waited)}" if reading.raw else f"{duration(waited)} since the last step"
-        reading.message = f"{said} (usual {duration(median(self._gaps))})"
+        reading.message = f"{said} (usual {duration(median(self._gaps))}){seen}"
         return reading
 
     def _silence(self, limits: Values, waited: float) -> Sequence[Clause]:
         if self._last_step is None or not self._gaps:
-            return [(waited, ladder(limits, "start", ">"), _NO_STEP)]
+            return [(waited, self._known(ladder(limits, "start", ">")), _NO_STEP)]
         usual, longest = median(self._gaps), max(self._gaps)
         silent = rungs(limits, ">", lambda at: max(at["median"] * usual, at["longest"] * longest, at["seconds"]))
-        return [(waited, silent, _SILENCE)]
+        return [(waited, self._known(silent), _SILENCE)]
+
+    def _known(self, rungs: Sequence[Rung]) -> Sequence[Rung]:
+        """The limits; without a known writer only a NOTICE, where WARN would be."""
+        if self.signals.written_here is not False:
+            return rungs
+        return [(NOTICE, side, value) for level, side, value in rungs if level == WARN]

@@ -1,6 +1,7 @@
 """Following a log that another program writes, as a live run without a driver of ours."""
 
 import socket
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -45,6 +46,8 @@ def attach_when_begun(
 def attach_file(word: str, settings: Settings, names: Settings | None = None, progress: Progress = unseen) -> RunDir:
     """The run that follows a file or folder, a new one if there is none. `names` is a table of the user."""
     path = Path(word).expanduser().absolute()
+    if not path.exists():
+        raise NoStepYet(f"{path} does not exist")
     if path.suffix == ".gz":
         raise UserError(f"{path} is packed, so it does not grow", f"use 'ppo-tui import {word}'")
     own = described(names)
@@ -87,7 +90,7 @@ def attach_file(word: str, settings: Settings, names: Settings | None = None, pr
 def _has_all(attempt: AttemptDir, state: RunState, log: Path) -> bool:
     """Whether a run that has ended has all of a log, to which nobody is about to add."""
     end = attempt.read_exit() if state.state in ("ended", "finished", "failed") else None
-    return end is not None and written(log) <= (end.t or 0.0) and not any(holders(log))
+    return end is not None and written(log) == end.t and not any(holders(log))  # an older log may replace it
 
 
 def _newest(folder: Path) -> Path:
@@ -96,3 +99,16 @@ def _newest(folder: Path) -> Path:
     if not logs:
         raise NoStepYet(f"{folder} has no log", "use the console log of a run, its metrics, or the folder of a tracker")
     return max(logs, key=lambda log: log.stat().st_mtime)
+
+
+def main() -> None:
+    """Follows the log of a run again, which is another one now, with the settings of the run."""
+    run = RunDir(Path(sys.argv[1]))
+    launch, table = run.attempt(1).read_launch(), run.read_info().framework
+    assert launch.follow is not None
+    settings = {} if launch.follow.kind == "tracker" else launch.keys  # a tracker has its own
+    attach_file(launch.follow.path, settings, table if table and "table" not in table else None)
+
+
+if __name__ == "__main__":
+    main()

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from launcher.console import reader as console
-from launcher.console.phases import OTHER, PHASE_OF_TIMER, TIMED, TRAINING
+from launcher.console.phases import ALL_STEPS, OTHER, PHASE_OF_TIMER, TIMED, TRAINING
 from launcher.core.secrets import redact
 from launcher.core.text import clean, without_login
 from launcher.health.checklist import Checklist
 from launcher.metrics.frameworks import Framework
 from launcher.metrics.merge import Merger
-from launcher.metrics.records import StepRecord, parse_record, trains
+from launcher.metrics.records import StepRecord, trains
 from launcher.preset.flow import times
 from launcher.record.check import flags_of
 from launcher.record.events import LevelChange
@@ -57,8 +57,8 @@ class Monitor:
 
     `keys` are the veRL keys known so far; the console's own dump of the resolved configuration completes them, so the
     checklist is made again after the dump (before the first step). `framework` printed the console, if not veRL.
-    `pinned` keys override the dump. `clock` dates the steps of a log that is not live; `tell` adds metrics to a step
-    that neither the console nor veRL's file has.
+    `pinned` keys override the dump. `clock` dates the steps of a log that is not live. A `followed` log may
+    have a training that is started again. `tell` adds metrics to a step that neither the console nor veRL's file has.
     """
 
     def __init__(
@@ -70,10 +70,13 @@ class Monitor:
         file_logger: bool,
         framework: Framework | None = None,
         pinned: Mapping[str, Any] | None = None,
-        clock: Callable[[StepRecord], float] | None = None,
+        clock: Callable[[Sequence[StepRecord]], None] | None = None,
+        followed: bool = False,
         tell: Callable[[StepRecord], None] | None = None,
     ) -> None:
-        self._joined = framework is not None and not file_logger  # a step comes again only from another attempt
+        # a step comes again only from another attempt
+        self._joined = (framework is not None or followed) and not file_logger
+        self.written_here: bool | None = None  # of a log that is followed: whether a program here was seen to write it
         self._phases = framework is None or framework.own  # those of another framework are not known
         self.phase = "config" if self._phases else ""
         self.phase_since: float | None = None
@@ -136,11 +139,11 @@ class Monitor:
     def feed_file(self, lines: list[bytes], now: float) -> None:
         """Adds new lines of veRL's file logger."""
         for line in lines:
-            record = parse_record(line)
-            if record is not None:
+            record = StepRecord.from_line(line)
+            if record is not None and record.data:
                 if self._joined:
-                    self._begin(*record)
-                self._merger.file(*record, now)
+                    self._begin(record.step, record.data)
+                self._merger.file(record.step, record.data, record.t or now)
 
     def feed_timers(self, running: Span | None, ended: Iterable[Span], now: float) -> None:
         """Takes in the trainer's spans: the timer that runs now, and those that ended since the last call."""
@@ -170,12 +173,18 @@ class Monitor:
 
     def tick(self, now: float, gpu: tuple[float, float] | None, host: tuple[float, float] | None) -> None:
         """Judges what depends on the time: silence and memory (used and total, bytes)."""
-        self._sink.health(self.checklist.tick(now, gpu=gpu, host=host), now)
+        if self.written_here is None or not self.complete:
+            self._sink.health(self.checklist.tick(now, gpu=gpu, host=host, written_here=self.written_here), now)
 
     @property
     def over(self) -> bool:
         """Whether the console has the line that ends a training."""
         return self._reader.over
+
+    @property
+    def complete(self) -> bool:
+        """Whether the last step was logged, or the end of the training."""
+        return self.over or (self.total is not None and 0 < self.total <= (self.step or 0))
 
     @property
     def step_seconds(self) -> float | None:
@@ -208,7 +217,7 @@ class Monitor:
         done = None if eta is None or self._last_t is None or stall is not None else self._last_t + eta
         return dataclasses.replace(
             known,
-            phase=self.phase,
+            phase=ALL_STEPS if self.written_here is False and self.complete else self.phase,
             phase_since=self.phase_since,
             phase_usual=self.phase_usual,
             step=self.step,
@@ -295,7 +304,8 @@ class Monitor:
 
     def _begin(self, step: int, data: Mapping[str, float]) -> None:
         """Begins a step; where another attempt was appended, the following steps replace those that they repeat."""
-        if step <= self._printed and (self._restarted or (self._joined and trains(data))):
+        half = self._phases and step == self._printed  # the line of veRL that came in two parts
+        if step <= self._printed and (self._restarted or (self._joined and trains(data) and not half)):
             self._judge(self._merger.take())
             self._merger = Merger(both=self._file_logger)
             self._told.clear()
@@ -354,8 +364,7 @@ class Monitor:
 
     def _judge(self, records: list[StepRecord]) -> list[StepRecord]:
         if self._clock is not None:
-            for record in records:
-                record.t = self._clock(record)
+            self._clock(records)
         if self._tell is not None:
             for record in records:
                 self._tell(record)

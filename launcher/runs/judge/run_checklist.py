@@ -133,8 +133,17 @@ def judged(source: RunDir | LogFile, config: Sequence[str], progress: Progress =
         launch = attempt.read_launch()
         console, metrics = attempt.logs()
         responses = ToldByResponses(source, attempt)
-        both, tell = bool(console and metrics), responses.add
-        monitor = Monitor(sink, make, launch.keys, file_logger=both, framework=framework, pinned=pinned, tell=tell)
+        both = bool(console and metrics)
+        monitor = Monitor(
+            sink,
+            make,
+            launch.keys,
+            file_logger=both,
+            framework=framework,
+            pinned=pinned,
+            followed=launch.follow is not None,
+            tell=responses.add,
+        )
         monitor.history(earlier_steps(source, number, launch.resume_step))
         if console or metrics:
             meter = meter_of(progress, console, metrics)
@@ -183,10 +192,10 @@ class LogClock:
             with contextlib.suppress(ValueError):
                 self.now = datetime.strptime(stamp[1].decode(), "%Y-%m-%d %H:%M:%S").timestamp()
 
-    def __call__(self, record: StepRecord) -> float:
-        """The time at which this step was done."""
-        self.now += seconds_of(record.data)
-        return self.now
+    def __call__(self, records: Sequence[StepRecord]) -> None:
+        """Sets the times at which these steps were done."""
+        for record in records:
+            self.now = record.t = self.now + seconds_of(record.data)
 
 
 def clock_of(log: LogFile) -> LogClock | TrackerClock:

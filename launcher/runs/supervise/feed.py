@@ -2,8 +2,9 @@
 
 import contextlib
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from launcher.core import clock
 from launcher.core.errors import UserError
@@ -13,6 +14,7 @@ from launcher.health.keys import RUN_MEMORY
 from launcher.metrics.frameworks import described
 from launcher.metrics.host import HostLoad
 from launcher.metrics.records import StepRecord
+from launcher.metrics.timing import date_log
 from launcher.preset.alerting import AlertSettings
 from launcher.record.attempt import LaunchRecord
 from launcher.record.events import Action, EventLog, LevelChange, Note, Removal, read_kind
@@ -28,6 +30,7 @@ from launcher.runs.supervise.adoption import CatchingUp
 from launcher.runs.supervise.alerts import StopRule
 from launcher.runs.supervise.disk import ConsoleLimit, DiskSink, LowDisk
 from launcher.runs.supervise.failures import Guard
+from launcher.runs.supervise.follow import written
 from launcher.runs.supervise.protection import Keeper
 from launcher.runs.supervise.sampling import Sampling, sampling
 from launcher.runs.supervise.stalls.watch import News, StallWatch
@@ -100,13 +103,15 @@ class Feed:
             launch.keys,
             framework=framework,
             file_logger="file" in str(launch.keys.get("trainer.logger", "")),
-            clock=self._past.date if self._past else None,
+            clock=self._date if self._past or launch.follow else None,
+            followed=launch.follow is not None,
             tell=self._tell,
         )
         self._news = News()
         self.stalls = StallWatch(run, attempt, launch, self.monitor, self._news, guard)
         self.keeper = Keeper(run, attempt, info)
         self._scores = Scores(run)
+        self._now, self._dated = 0.0, 0.0  # the time of this look, and of the last step
         self._stop_rule = StopRule(alerts, launch.keys.get("trainer.save_freq"))
         self._console, self._metrics = Tail(attempt.console), LineTail(attempt.metrics)
         self._timers = TimerTail(attempt)
@@ -148,7 +153,7 @@ class Feed:
 
     def read(self) -> None:
         """Reads the output since the last poll, in part if a process prints without end, so that a stop is noticed."""
-        now = self._past.since if self._past and self.catching_up else clock.now()
+        self._now = now = self._past.since if self._past and self.catching_up else clock.now()
         for _ in range(_AT_ONCE):
             self.behind, passed = False, self._console.passed  # not behind either where reading fails
             chunk, lines = self._console.read(), self._metrics.read()
@@ -161,10 +166,10 @@ class Feed:
                     self.monitor.feed_console(chunk, now, self._console.passed)
             with self._guard("metrics"):
                 self.monitor.feed_file(lines, now)
-            with self._guard("steps"):
-                self._take(self.monitor.collect(now))
             if not self.behind:
                 break
+        with self._guard("steps"):
+            self._take(self.monitor.collect(now))
         if self._past and self.catching_up and not self.behind:
             self._past.until = clock.now()
         if not self.catching_up:
@@ -212,6 +217,14 @@ class Feed:
                     self._of.events.add(Note(text), now)
             if sample.run.rss and not sample.nodes and not self._of.info.replay_of:  # all of the run is here
                 self._held.append(sample.run.rss)
+
+    def _date(self, records: Sequence[StepRecord]) -> None:
+        """Dates steps: those of a log that is followed as `date_log`, those that are on disk as they were."""
+        if self._of.launch.follow is not None:
+            date_log(records, self._now, self._dated, min(self._now, written(Path(self._of.launch.follow.path))))
+        for record in records:
+            record.t = self._past.date(record) if self._past else record.t
+            self._dated = record.t
 
     def _tell(self, record: StepRecord) -> None:
         """Adds ppo-tui's own metrics to a step."""

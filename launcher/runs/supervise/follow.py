@@ -8,24 +8,28 @@ import contextlib
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterator
+from operator import eq
 from pathlib import Path
 from typing import TypeAlias
 
-import orjson
 import psutil
 
-from launcher.core.errors import UserError
+from launcher.console.phases import ALL_STEPS
+from launcher.core import clock
+from launcher.core.errors import NoStepYet, UserError
 from launcher.core.files import append_lines
 from launcher.core.format import duration
-from launcher.core.tail import Tail
 from launcher.metrics.frameworks import Framework, described
-from launcher.metrics.records import jsonable
+from launcher.metrics.records import parse_record
 from launcher.record.attempt import Followed
 from launcher.record.info import RunInfo
 from launcher.record.layout import AttemptDir
+from launcher.runs.supervise.growing_log import GrowingLog, Replaced
 from launcher.runs.watch.foreign import file_lines
-from launcher.runs.watch.source import chunks, records
+from launcher.runs.watch.source import LogFile, chunks, log_file, records
+from launcher.runs.watch.steps import steps
 from launcher.runs.watch.tracker_files import read
 
 Turns: TypeAlias = Generator[bool, bool | None, None]
@@ -35,10 +39,11 @@ _SHARE = 10  # a log that is read anew is left alone for so many times as long a
 _QUIET = 10.0  # seconds without growth after which its writers are looked for
 _FORSAKEN = 86400.0  # seconds without growth after which a log that nobody was seen to hold open has ended
 _DONE = 600.0  # the same where the last step is in it
+_FEW = 5  # steps of the beginning, and of the end of what was read, by which a log of rows is recognized
 
 
 class FileDriver:
-    """The program that writes a log: it runs until nobody holds the log open any more."""
+    """The program that writes a log: it runs until its training is over, or nobody holds the log open any more."""
 
     id = None  # the program is not ours, and need not be one process
     away: str | None = None
@@ -52,7 +57,9 @@ class FileDriver:
         self.trouble: str | None = None
         self.grown = written(self._path)
         self._code: int | None = None
-        self.complete = False  # whether the last step is in it
+        self.complete = self.closed = False  # whether the last step is in it, and the line that ends the training
+        self.replaced = False
+        self.written_here = False  # whether a program here was seen to hold it open
         threading.Thread(target=self._watch, name="log", daemon=True).start()
 
     def running(self) -> bool:
@@ -80,74 +87,111 @@ class FileDriver:
 
     def _watch(self) -> None:
         copy = self._copies() if self._kind in ("console", "metrics") else self._translates()
-        grew, held, said = time.monotonic(), any(holders(self._path)), False
+        grew, said = clock.now(), set[float]()
         try:
+            self.written_here = any(holders(self._path))
             while True:
                 begun = time.monotonic()
                 if next(copy):
-                    grew, self.grown = time.monotonic(), written(self._path)
-                quiet = time.monotonic() - grew
+                    grew, self.grown = clock.now(), written(self._path)
                 pause = max(_LOOK, _SHARE * (time.monotonic() - begun))
-                if quiet >= _QUIET:
-                    now, limit = any(holders(self._path)), _DONE if self.complete else _FORSAKEN
-                    quiet = quiet if now else max(quiet, time.time() - self.grown)
-                    if (held and not now) or quiet >= limit:
-                        self._tell(f"the log has ended: nothing was added for {duration(quiet)}")
-                        break
-                    if not (held or now or said):
-                        said, without = True, f"{duration(limit)} without growth"
-                        self._tell(f"no program here has the log open; the following ends after {without}")
-                    held, pause = held or now, max(pause, _QUIET / 2)
-                elif not held and grew > begun:
-                    held = any(holders(self._path))
-                if self._wake.wait(pause):
+                quiet = clock.now() - grew
+                if self._ended(quiet, said):
+                    break
+                if self._wake.wait(pause if quiet < _QUIET else max(pause, _LOOK * _SHARE)):
                     break
             copy.send(True)
         except (OSError, UserError) as error:
             self.trouble = f"cannot read {self._path}: {error}"
+        except Replaced:
+            self.replaced = True
+            self._tell("replaced by another log, which is followed as another run")
         self._over.set()
 
+    def _ended(self, quiet: float, said: set[float]) -> bool:
+        """Whether nothing is added any more, after so many seconds without growth; `said`: the waits that were told."""
+        if self._code is not None:
+            self._tell(f"the tracker has the end of the run, with exit code {self._code}")
+            return True
+        if quiet < _QUIET:
+            self.written_here = self.written_here or (quiet < _LOOK and any(holders(self._path)))
+            return False
+        seen, now = self.written_here, any(holders(self._path))
+        quiet = quiet if now else max(quiet, clock.now() - self.grown)
+        limit = _QUIET if self.closed or (seen and not now) else _DONE if self.complete else _FORSAKEN
+        self.written_here = seen or now
+        if quiet >= limit and (self.closed or not now):
+            self._tell(f"the log has ended: nothing was added for {duration(quiet)}")
+            return True
+        if limit not in said and not self.written_here:
+            said.add(limit)
+            why = ALL_STEPS if self.complete else "no program here has the log open"
+            self._tell(f"{why}; the following ends after {duration(limit)} without growth")
+        return False
+
     def _copies(self) -> Turns:
-        """Appends the new bytes of the log at each turn; yields whether there were any."""
-        source = Tail(self._path, self._target.stat().st_size if self._target.exists() else 0)
+        """Appends the new text of the log at each turn; yields whether there was any."""
+        last = False
+        source = GrowingLog(self._path, self._target, lambda: self._goes_on(last))
         while True:
             grew = False
-            while fresh := source.read():
-                self._require_same(not source.restarts)
+            for fresh in source.fresh():
                 with self._target.open("ab") as file:
                     file.write(fresh)
                 grew = True
-            yield grew
+                if self._wake.is_set():
+                    break
+            last = bool((yield grew))
 
-    def _require_same(self, same: bool) -> None:
-        if not same:
-            action = f"'ppo-tui attach {self._path}' follows it from its beginning"
-            raise UserError("it was cut or replaced while it was followed", action)
+    def _goes_on(self, last: bool) -> bool | None:
+        """Whether the log that is there now continues the steps of the one that was copied; None: it has no step yet.
+
+        Without a step to the `last` turn it belongs to a training that is not complete.
+        """
+        ours = LogFile(self._target, self._kind != "console", self._framework if self._kind == "console" else None)
+        first = None
+        with contextlib.suppress(UserError):  # without a step
+            log = log_file(str(self._path), self._names())
+            if (log.file_logger, _title(log)) != (ours.file_logger, _title(ours)):
+                return False
+            first = next(steps(log), None)
+        if first is None:
+            return (last and not self.complete) or None
+        before = next(iter(deque(steps(ours), 1)), None)
+        return before is not None and first[1].step > before[1].step
 
     def _translates(self) -> Turns:
         """Appends the new steps of the log at each turn, when it has changed; yields whether there were any.
 
-        The last step may get more metrics, so it waits until the log is quiet.
+        The last step may get more metrics, so it waits until the log is quiet. One that was written anew begins again.
         """
         known: object = None
-        written = sum(1 for _ in records(self._target)) if self._target.exists() else 0
-        changed, whole = 0.0, False
+        before = list(records(self._target)) if self._target.exists() else []
+        done, last = [*map(hash, before)], _step(before[-1]) if before else -1
+        file, changed, whole = _inode(self._path), 0.0, False
         while True:
-            status = [(each, each.stat()) for each in _files(self._path)]
-            seen = [(each, found.st_size, found.st_mtime_ns) for each, found in status]
-            now = time.monotonic()
+            seen = [(each, found.st_ino, found.st_size, found.st_mtime_ns) for each, found in _status(self._path)]
+            now = clock.now()
             if seen != known:
                 known, changed = seen, now
                 look = True
             else:
                 look = whole or 0 < changed < now - _QUIET
                 whole, changed = look, 0.0 if look else changed
-            steps = list(self._lines(whole)) if look else []
-            self._require_same(not look or len(steps) + 1 >= written)  # the last one waits again
-            fresh = steps[written:]
+            lines: list[bytes] = []
+            with contextlib.suppress(NoStepYet, FileNotFoundError):  # it is being written anew
+                lines = list(self._lines(whole)) if look else []
+            found, place = [*map(hash, lines)], _inode(self._path)
+            if not _same(done, found):
+                if place != file and _step(lines[0]) <= last:
+                    raise Replaced
+                done = []
+            file = place if lines else file
+            fresh = lines[len(done) :]
             if fresh:
                 append_lines(self._target, [line + b"\n" for line in fresh])
-            written += len(fresh)
+                last = _step(fresh[-1])
+            done = found + done[len(found) :]
             whole = bool((yield bool(fresh)))
 
     def _lines(self, whole: bool) -> Iterator[bytes]:
@@ -158,12 +202,34 @@ class FileDriver:
             return
         found = read(self._path, self._names())[-1]
         self._code = found.exit_code
-        steps = sorted(found.steps)
-        for step in steps if whole else steps[:-1]:
-            yield orjson.dumps({"step": step, "data": jsonable(found.steps[step].data)})
+        numbers = sorted(found.steps)
+        for number in numbers if whole or self._code is not None else numbers[:-1]:
+            yield found.steps[number].to_line().rstrip()
 
     def _names(self) -> Framework | None:
         return self._framework if self._framework is not None and not self._framework.repository else None
+
+
+def _title(log: LogFile) -> str:
+    return log.framework.title if log.framework is not None else ""
+
+
+def _step(line: bytes) -> int:
+    record = parse_record(line)
+    return record[0] if record is not None else -1
+
+
+def _same(done: list[int], found: list[int]) -> bool:
+    """Whether the steps that were read, by their hashes, begin and end as they did; late metrics change single ones."""
+    common = min(len(done), len(found))
+    parts = (slice(_FEW), slice(max(0, common - _FEW), common))
+    return not common or all(any(map(eq, done[part], found[part])) for part in parts)
+
+
+def _inode(path: Path) -> tuple[int, int] | None:
+    """The file of a log, which is that of the records in a folder of wandb; None while there is none."""
+    found = next((status for _, status in _status(next(path.glob("*.wandb"), path))), None)
+    return (found.st_dev, found.st_ino) if found else None
 
 
 def holders(path: Path) -> Iterator[int]:
@@ -179,7 +245,13 @@ def holders(path: Path) -> Iterator[int]:
 
 def written(path: Path) -> float:
     """When a file, or the newest one of a folder, was written."""
-    return max((each.stat().st_mtime for each in _files(path)), default=time.time())
+    return max((status.st_mtime for _, status in _status(path)), default=time.time())
+
+
+def _status(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    for file in _files(path):
+        with contextlib.suppress(FileNotFoundError):  # a sync replaces it
+            yield file, file.stat()
 
 
 def _files(path: Path) -> list[Path]:

@@ -188,6 +188,11 @@ def retry(run: RunDir, folder: Path) -> None:
     detached(words, run.supervisor_log)
 
 
+def follow_again(run: RunDir, folder: Path) -> None:
+    """Follows the log that has replaced the one of a run, as another run."""
+    detached(["launcher.runs.act.attach_file", str(folder)], run.supervisor_log)
+
+
 def wake_queue(*, again: bool = False) -> None:
     """Starts `launcher.runs.act.queue_runner`, unless nothing waits or one is running. Raises OSError. `again`: the
     caller polls, so it starts at most one per 20 s.

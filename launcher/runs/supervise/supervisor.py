@@ -36,7 +36,7 @@ from launcher.runs.supervise.failures import FailureLog
 from launcher.runs.supervise.feed import Feed, Supervised
 from launcher.runs.supervise.follow import FileDriver
 from launcher.runs.supervise.job import JobDriver
-from launcher.runs.supervise.spawn import retry, wait_before_retry
+from launcher.runs.supervise.spawn import follow_again, retry, wait_before_retry
 from launcher.runs.watch.check_words import coverage
 from launcher.runs.watch.problems import first_fix
 from launcher.runs.watch.run_diagnosis import Outcome, outcome
@@ -191,7 +191,8 @@ class Supervisor:
         if since is not None and time.monotonic() - since > driver.PATIENCE and self.driver:
             self.driver.kill()
         if isinstance(self.driver, FileDriver):
-            self.driver.complete = self._complete()
+            self.driver.complete, self.driver.closed = self.feed.monitor.complete, self.feed.monitor.over
+            self.feed.monitor.written_here = self.driver.written_here
         while self.told:
             self.events.add(Note(self.told.popleft()))
         with self._guard("alerts"):
@@ -261,7 +262,8 @@ class Supervisor:
             self.events.add(Note(f"could not kill these processes of the run: {', '.join(left)}"))
         with self._guard("log"):
             self.feed.read()
-        while self.feed.behind and not self._gone():
+        stopped = self.requested_by is not None and self.launch.follow is not None  # the rest is not wanted
+        while self.feed.behind and not stopped and not self._gone():
             self._write()
             with self._guard("log"):
                 self.feed.read()
@@ -283,11 +285,7 @@ class Supervisor:
         if ended is None:
             ended = Outcome(record.state)
             with self._guard("diagnosis"), contextlib.suppress(UserError):  # a log that cannot be read
-                framework = described(self.run.read_info().framework)
-                followed = self.launch.follow is not None
-                ended = outcome(self.attempt, record, self.feed.monitor.total, framework, followed=followed)
-                if ended.state == "ended" and self._complete():
-                    ended = Outcome("finished", "finished")
+                ended = self._outcome(record)
         self.events.add(StateChange(self.state, ended.state))
         self.state = ended.state
         self.reserve.retry(lambda: self._replace_state(ended))
@@ -302,14 +300,27 @@ class Supervisor:
         for write in (self.feed.sink.flush, self.events.flush, self.failures.write):
             self.reserve.retry(write)
         self.reserve.release()
+        if self._replaced:
+            follow_again(self.run, Path.cwd())
         if ended.state == "failed":
             with self._guard("retry"):
                 self._retry(ended.cause)
 
-    def _complete(self) -> bool:
-        """Whether the last step was logged, or the end of the training."""
-        monitor = self.feed.monitor
-        return monitor.over or (monitor.total is not None and 0 < monitor.total <= (monitor.step or 0))
+    def _outcome(self, record: Exit) -> Outcome:
+        """How the driver ended, as its log shows it."""
+        followed, framework = self.launch.follow, described(self.run.read_info().framework)
+        if followed and record.state == "stopped":  # the following, not the training; its log may be long
+            return Outcome("stopped", "stopped")
+        ended = outcome(self.attempt, record, self.feed.monitor.total, framework, followed=followed is not None)
+        if ended.state == "ended" and self.feed.monitor.complete:
+            return Outcome("finished", "finished")
+        if ended.state == "ended" and followed and self._replaced:
+            return replace(ended, error=f"replaced by another log; 'ppo-tui attach {followed.path}' shows its run")
+        return ended
+
+    @property
+    def _replaced(self) -> bool:
+        return isinstance(self.driver, FileDriver) and self.driver.replaced
 
     def _retry(self, cause: str | None) -> None:
         """Continues the run after a while, unless a user cancels this, continues it, or removes it."""

@@ -150,8 +150,11 @@ def missed(events: Iterable[Event], state: RunState, look: float | None) -> Miss
 
 
 def log_end(state: RunState) -> str:
-    """Since when nothing was added to the log of a run that ended, whose program nobody saw end."""
-    return f"the log is silent since {datetime.fromtimestamp(_end(state)):%Y-%m-%d %H:%M}; the exit code is unknown"
+    """Since when nothing was added to the log of a run that ended, whose program nobody saw end; or why it ended."""
+    return (
+        state.error
+        or f"the log is silent since {datetime.fromtimestamp(_end(state)):%Y-%m-%d %H:%M}; the exit code is unknown"
+    )
 
 
 def _end(state: RunState) -> float:

@@ -150,6 +150,8 @@ def diagnosis(source: RunDir | LogFile) -> Diagnosis:
     )
     if result.cause == "stopped":
         result = _with_stopper(result, ended.requested_by, state)
+    if info.followed and result.cause == "running":
+        result = replace(result, meaning="Its log is followed, and has no line that ends the run.")
     return _in_session(result, attempt).of_run(source.id[:SHORT_ID])
 
 

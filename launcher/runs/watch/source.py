@@ -179,7 +179,7 @@ def chunks(path: Path, meter: Meter = SILENT) -> Iterator[bytes]:
     try:
         with open_log(path) as file:
             first = file.read(_CHUNK)
-            if encoding := _utf16(first):
+            if encoding := utf16(first):
                 decoder = codecs.getincrementaldecoder(encoding)("replace")
                 while first:
                     yield decoder.decode(first).encode()
@@ -199,7 +199,7 @@ def chunks(path: Path, meter: Meter = SILENT) -> Iterator[bytes]:
         raise of_file(f"cannot read {path}", error) from None
 
 
-def _utf16(first: bytes) -> str | None:
+def utf16(first: bytes) -> str | None:
     """The encoding of a log with this beginning, if it is UTF-16: by its mark, or by every other byte of Latin text."""
     if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"

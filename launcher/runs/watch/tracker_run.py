@@ -66,9 +66,9 @@ class TrackerClock:
     times: dict[int, float]
     now: float
 
-    def __call__(self, record: StepRecord) -> float:
-        self.now = self.times.get(record.step, self.now + seconds_of(record.data))
-        return self.now
+    def __call__(self, records: Sequence[StepRecord]) -> None:
+        for record in records:
+            self.now = record.t = self.times.get(record.step, self.now + seconds_of(record.data))
 
 
 def no_metrics(path: Path, notes: Sequence[str]) -> UserError:
