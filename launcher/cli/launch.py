@@ -32,7 +32,7 @@ from launcher.cli.output import (
 from launcher.cli.screen import on_terminal
 from launcher.core.errors import UserError
 from launcher.record.events import Note, read_kind
-from launcher.record.layout import RunDir, all_runs, find
+from launcher.record.layout import RunDir, all_runs, find, names_file
 from launcher.record.process import run_processes
 from launcher.record.state import ALIVE
 
@@ -91,7 +91,7 @@ def attach(
     """Open the dashboard of a run, a growing log or a Ray job. ADDRESS alone lists the jobs of the cluster."""
     path = Path(run).expanduser()
     others, settings = split_settings(words or [])
-    if path.exists() and not (path / "run.yaml").exists():
+    if (path.exists() or names_file(run)) and not (path / "run.yaml").exists():
         found = _followed(run, settings, names)
     elif others:
         from launcher.runs.act.attach_job import attach_job
@@ -116,7 +116,8 @@ def _followed(word: str, settings: dict[str, object], names: str | None) -> RunD
 
     def wait(missing: str, seconds: float) -> None:
         if missing not in said:
-            say(f"waiting for a step: {missing}; press q to leave")
+            key = "q" if sys.stdin.isatty() else "Ctrl-C"
+            say(f"waiting for a step: {missing}; press {key} to leave")
             said.add(missing)
         if left_within(seconds):
             raise typer.Exit

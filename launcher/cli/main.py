@@ -13,7 +13,7 @@ from launcher.core.files import guard
 from launcher.core.paths import home_hint
 from launcher.core.secrets import Redacted
 from launcher.core.text import TWINS
-from launcher.record.layout import find
+from launcher.record.layout import find, names_file
 
 
 def main(
@@ -87,7 +87,7 @@ def _straight(words: Sequence[str], screen: Screen) -> int | None:
 
 def _is_run(word: str) -> bool:
     """Whether a word names neither an option, the address of a cluster nor a file."""
-    return word[:1] != "-" and ":" not in word and not Path(word).exists()
+    return word[:1] != "-" and ":" not in word and not Path(word).exists() and not names_file(word)
 
 
 def _renamed(words: list[str]) -> list[str]:

@@ -285,6 +285,19 @@ def find(word: str) -> RunDir:
     raise UserError(f"no run named '{word}'", hint_of(near, "'ppo-tui list' lists the runs, 'last' is the newest"))
 
 
+def names_file(word: str) -> bool:
+    """Whether a word with a slash or a suffix names no run, but a file in a folder that exists."""
+    path = Path(word).expanduser()
+    suffix = path.suffix[1:2].isalpha() and ":" not in word  # neither a version in a name nor the address of a host
+    if not (os.sep in word or suffix) or not path.parent.is_dir():
+        return False
+    try:
+        find(word)
+    except UserError:
+        return True
+    return False
+
+
 def _refuse_file(word: str) -> None:
     if os.sep in word and not os.path.exists(word):  # noqa: PTH110 (never raises)
         require_file(Path(word), hint="'ppo-tui list' lists the runs")
