@@ -46,15 +46,10 @@ def attach_when_begun(
 def attach_file(word: str, settings: Settings, names: Settings | None = None, progress: Progress = unseen) -> RunDir:
     """The run that follows a file or folder, a new one if there is none. `names` is a table of the user."""
     path = Path(word).expanduser().absolute()
-    if not path.exists():
-        raise NoStepYet(f"{path} does not exist")
     if path.suffix == ".gz":
         raise UserError(f"{path} is packed, so it does not grow", f"use 'ppo-tui import {word}'")
     own = described(names)
-    if is_tracker(path):
-        log = of_tracker(newest(path, own, progress))
-    else:
-        log = log_file(str(_newest(path) if path.is_dir() else path), own)
+    log = of_tracker(newest(path, own, progress)) if is_tracker(path) else log_file(str(_newest(path)), own)
     if not log.file_logger and log.framework is None and not names_verl(log.path):
         raise NoStepYet(f"{log.path}: lines of Ray, but none of veRL or another known framework")
     rows = "tracker" if log.tracked else "rows" if log.framework else "metrics"
@@ -94,7 +89,11 @@ def _has_all(attempt: AttemptDir, state: RunState, log: Path) -> bool:
 
 
 def _newest(folder: Path) -> Path:
-    """The log in a folder that was written last. Raises UserError without one."""
+    """A log, or that in a folder that was written last. Raises UserError without one."""
+    if not folder.exists():
+        raise NoStepYet(f"{folder} does not exist")
+    if not folder.is_dir():
+        return folder
     logs = {log for kind in _KINDS for depth in _FOLDERS for log in folder.glob(f"{depth}{kind}") if log.is_file()}
     if not logs:
         raise NoStepYet(f"{folder} has no log", "use the console log of a run, its metrics, or the folder of a tracker")

@@ -57,8 +57,8 @@ class Monitor:
 
     `keys` are the veRL keys known so far; the console's own dump of the resolved configuration completes them, so the
     checklist is made again after the dump (before the first step). `framework` printed the console, if not veRL.
-    `pinned` keys override the dump. `clock` dates the steps of a log that is not live. A `followed` log may
-    have a training that is started again. `tell` adds metrics to a step that neither the console nor veRL's file has.
+    `pinned` keys override the dump. `clock` dates the steps of a log that is not live; `tell` adds metrics to a step
+    that neither the console nor veRL's file has.
     """
 
     def __init__(
@@ -71,12 +71,11 @@ class Monitor:
         framework: Framework | None = None,
         pinned: Mapping[str, Any] | None = None,
         clock: Callable[[Sequence[StepRecord]], None] | None = None,
-        followed: bool = False,
         tell: Callable[[StepRecord], None] | None = None,
     ) -> None:
-        # a step comes again only from another attempt
-        self._joined = (framework is not None or followed) and not file_logger
-        self.written_here: bool | None = None  # of a log that is followed: whether a program here was seen to write it
+        self._joined = framework is not None and not file_logger  # a step comes again only from another attempt
+        # of a log that is followed, where a training may be started again: whether a program here was seen to write it
+        self.written_here: bool | None = None
         self._phases = framework is None or framework.own  # those of another framework are not known
         self.phase = "config" if self._phases else ""
         self.phase_since: float | None = None
@@ -141,7 +140,7 @@ class Monitor:
         for line in lines:
             record = StepRecord.from_line(line)
             if record is not None and record.data:
-                if self._joined:
+                if self._joined or self.written_here is not None:
                     self._begin(record.step, record.data)
                 self._merger.file(record.step, record.data, record.t or now)
 
@@ -217,7 +216,7 @@ class Monitor:
         done = None if eta is None or self._last_t is None or stall is not None else self._last_t + eta
         return dataclasses.replace(
             known,
-            phase=ALL_STEPS if self.written_here is False and self.complete else self.phase,
+            phase=ALL_STEPS if self.written_here is False and self.complete and not self.over else self.phase,
             phase_since=self.phase_since,
             phase_usual=self.phase_usual,
             step=self.step,
@@ -305,7 +304,8 @@ class Monitor:
     def _begin(self, step: int, data: Mapping[str, float]) -> None:
         """Begins a step; where another attempt was appended, the following steps replace those that they repeat."""
         half = self._phases and step == self._printed  # the line of veRL that came in two parts
-        if step <= self._printed and (self._restarted or (self._joined and trains(data) and not half)):
+        joined = (self._joined or self.written_here is not None) and trains(data) and not half
+        if step <= self._printed and (self._restarted or joined):
             self._judge(self._merger.take())
             self._merger = Merger(both=self._file_logger)
             self._told.clear()

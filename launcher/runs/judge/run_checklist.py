@@ -133,17 +133,9 @@ def judged(source: RunDir | LogFile, config: Sequence[str], progress: Progress =
         launch = attempt.read_launch()
         console, metrics = attempt.logs()
         responses = ToldByResponses(source, attempt)
-        both = bool(console and metrics)
-        monitor = Monitor(
-            sink,
-            make,
-            launch.keys,
-            file_logger=both,
-            framework=framework,
-            pinned=pinned,
-            followed=launch.follow is not None,
-            tell=responses.add,
-        )
+        both, tell = bool(console and metrics), responses.add
+        monitor = Monitor(sink, make, launch.keys, file_logger=both, framework=framework, pinned=pinned, tell=tell)
+        monitor.written_here = None if launch.follow is None else False
         monitor.history(earlier_steps(source, number, launch.resume_step))
         if console or metrics:
             meter = meter_of(progress, console, metrics)

@@ -76,6 +76,8 @@ class Feed:
     than is read at once.
     """
 
+    _now = _dated = 0.0  # the time of this look, and of the last step
+
     def __init__(
         self,
         of: Supervised,
@@ -104,14 +106,12 @@ class Feed:
             framework=framework,
             file_logger="file" in str(launch.keys.get("trainer.logger", "")),
             clock=self._date if self._past or launch.follow else None,
-            followed=launch.follow is not None,
             tell=self._tell,
         )
         self._news = News()
         self.stalls = StallWatch(run, attempt, launch, self.monitor, self._news, guard)
         self.keeper = Keeper(run, attempt, info)
         self._scores = Scores(run)
-        self._now, self._dated = 0.0, 0.0  # the time of this look, and of the last step
         self._stop_rule = StopRule(alerts, launch.keys.get("trainer.save_freq"))
         self._console, self._metrics = Tail(attempt.console), LineTail(attempt.metrics)
         self._timers = TimerTail(attempt)

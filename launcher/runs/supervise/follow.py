@@ -109,7 +109,7 @@ class FileDriver:
         self._over.set()
 
     def _ended(self, quiet: float, said: set[float]) -> bool:
-        """Whether nothing is added any more, after so many seconds without growth; `said`: the waits that were told."""
+        """Whether nothing is added any more, after so many seconds without growth; `said`: those with a note."""
         if self._code is not None:
             self._tell(f"the tracker has the end of the run, with exit code {self._code}")
             return True
@@ -163,7 +163,7 @@ class FileDriver:
     def _translates(self) -> Turns:
         """Appends the new steps of the log at each turn, when it has changed; yields whether there were any.
 
-        The last step may get more metrics, so it waits until the log is quiet. One that was written anew begins again.
+        The last step may get more metrics, so it waits until the log is quiet. One that was written again begins again.
         """
         known: object = None
         before = list(records(self._target)) if self._target.exists() else []
@@ -179,7 +179,7 @@ class FileDriver:
                 look = whole or 0 < changed < now - _QUIET
                 whole, changed = look, 0.0 if look else changed
             lines: list[bytes] = []
-            with contextlib.suppress(NoStepYet, FileNotFoundError):  # it is being written anew
+            with contextlib.suppress(NoStepYet, FileNotFoundError):  # it is being written
                 lines = list(self._lines(whole)) if look else []
             found, place = [*map(hash, lines)], _inode(self._path)
             if not _same(done, found):

@@ -14,7 +14,7 @@ _KEPT = 4096  # bytes of the beginning, and of the end of what was read, by whic
 
 
 class Replaced(Exception):
-    """Another log is in the place of the one that was followed."""
+    """The path has another log now."""
 
 
 class GrowingLog:
