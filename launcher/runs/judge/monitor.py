@@ -27,15 +27,12 @@ from launcher.record.state import Rollout, RunState, TrackedRun
 
 RECENT = 20  # steps whose durations carry the ETA
 _PAUSE = 10  # times the median: longer is a pause, not the pace
-
 _ERRORS = 1000  # lines before the first step that a checklist made anew is shown; a console may scream
-
 _GAP = 1.0  # seconds between two timers that are a phase of their own
 _BY_LINES = TIMED | {"update": tuple(timer for phase in TRAINING for timer in TIMED[phase])}
 _OF_SOME_STEPS = ("validate", "save")
 _MARKED = ("update", *_OF_SOME_STEPS)
 _TIMING = "timing_s/"
-
 ChecklistMaker = Callable[[Mapping[str, Any]], Checklist]
 
 
@@ -74,8 +71,7 @@ class Monitor:
         tell: Callable[[StepRecord], None] | None = None,
     ) -> None:
         self._joined = framework is not None and not file_logger  # a step comes again only from another attempt
-        # of a log that is followed, where a training may be started again: whether a program here was seen to write it
-        self.written_here: bool | None = None
+        self.written_here: bool | None = None  # of a log that is followed: whether a program here was seen to write it
         self._phases = framework is None or framework.own  # those of another framework are not known
         self.phase = "config" if self._phases else ""
         self.phase_since: float | None = None
@@ -90,10 +86,8 @@ class Monitor:
         self.checklist = make_checklist(self.keys)
         self._sink, self._make_checklist = sink, make_checklist
         self._reader = console.ConsoleReader(framework)
-        self._passed = 0
-        self._file_logger = file_logger
-        self._merger = Merger(both=file_logger)
-        self._three_decimals = False
+        self._passed, self._timer_ended, self._file_logger = 0, 0.0, file_logger
+        self._merger, self._three_decimals = Merger(both=file_logger), False
         self._begun = False  # a step line was printed
         self._printed = -1  # the step of the last one
         self._restarted = False  # Ray was started since: another attempt may have been appended to the same log
@@ -107,7 +101,6 @@ class Monitor:
         self._taken: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))  # by phase
         self._spent: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))  # by timer
         self._timer: Span | None = None
-        self._timer_ended = 0.0
         self.stood_still = 0.0  # when a reason was found why nothing happens: the step of that time shows no pace
         self._timed = False  # the trainer's spans show where the run is
         self._told: deque[tuple[str, int]] = deque(maxlen=RECENT)  # phases with their steps
@@ -303,8 +296,8 @@ class Monitor:
 
     def _begin(self, step: int, data: Mapping[str, float]) -> None:
         """Begins a step; where another attempt was appended, the following steps replace those that they repeat."""
-        half = self._phases and step == self._printed  # the line of veRL that came in two parts
-        joined = (self._joined or self.written_here is not None) and trains(data) and not half
+        whole = step < self._printed or not self._phases  # a line of veRL may come in two parts
+        joined = (self._joined or self.written_here is not None) and trains(data) and whole
         if step <= self._printed and (self._restarted or joined):
             self._judge(self._merger.take())
             self._merger = Merger(both=self._file_logger)
