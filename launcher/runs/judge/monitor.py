@@ -296,9 +296,8 @@ class Monitor:
 
     def _begin(self, step: int, data: Mapping[str, float]) -> None:
         """Begins a step; where another attempt was appended, the following steps replace those that they repeat."""
-        whole = step < self._printed or not self._phases  # a line of veRL may come in two parts
-        joined = (self._joined or self.written_here is not None) and trains(data) and whole
-        if step <= self._printed and (self._restarted or joined):
+        again = self._joined or (self.written_here is not None and step < self._printed)  # a line may have two parts
+        if step <= self._printed and (self._restarted or (again and trains(data))):
             self._judge(self._merger.take())
             self._merger = Merger(both=self._file_logger)
             self._told.clear()
