@@ -17,7 +17,7 @@ from launcher.core import paths
 from launcher.core.secret_forms import HIDDEN, is_secret
 
 _VALUE = re.compile(r"(?![/~])[^\s'\"]{16,}")  # that is kept; a path is not a secret
-_SIGN = re.compile(r"\W")
+_SIGN = re.compile(r"[^A-Za-z0-9_]")
 _ALNUM = "A-Za-z0-9"
 _KEY = 32  # bytes
 _PAUSE = 2.0  # seconds until the files are looked at again: another process may have started a run
@@ -38,10 +38,18 @@ def keep(env: Mapping[str, str]) -> None:
 
 def mask(text: str) -> str:
     """The text with `***` for each word, or part of one between signs, that equals a kept value."""
-    for pattern in _known.patterns():
-        for match in reversed([match for match in pattern.finditer(text) if _known.has(match[1])]):
-            text = text[: match.start()] + HIDDEN + text[match.end(1) :]
+    if patterns := _known.patterns():
+        for word in text.split():
+            if len(word) >= _known.shortest and (masked := _mask(word, patterns)) != word:
+                text = text.replace(word, masked)
     return text
+
+
+def _mask(word: str, patterns: tuple[re.Pattern[str], ...]) -> str:
+    for pattern in patterns:
+        for match in reversed([match for match in pattern.finditer(word) if _known.has(match[1])]):
+            word = word[: match.start()] + HIDDEN + word[match.end(1) :]
+    return word
 
 
 class _Known:
@@ -53,6 +61,7 @@ class _Known:
         self._patterns: tuple[re.Pattern[str], ...] = ()
         self.has = lru_cache(maxsize=1 << 15)(self._has)
         self._key, self._hashes = b"", frozenset[str]()
+        self.shortest = 0  # characters of a value
 
     def patterns(self) -> tuple[re.Pattern[str], ...]:
         """Words of the lengths and signs of the values; most lines of a log have none."""
@@ -74,8 +83,9 @@ class _Known:
         rows = [row for row in rows if len(row) == 3 and row[0].isdecimal() and self._key]
         self._seen, self._hashes = seen, frozenset(row[1] for row in rows)
         kinds = sorted({(row[0], re.escape(row[2])) for row in rows})
-        starts = [rf"(?<![{_ALNUM}])(?=([\w{signs}]{{{length}}})(?![{_ALNUM}]))" for length, signs in kinds]
+        starts = [rf"(?<![{_ALNUM}])(?=([{_ALNUM}_{signs}]{{{length}}})(?![{_ALNUM}]))" for length, signs in kinds]
         self._patterns = tuple(map(re.compile, starts))
+        self.shortest = min((int(row[0]) for row in rows), default=0)
         self.has.cache_clear()
 
     def _has(self, value: str) -> bool:
