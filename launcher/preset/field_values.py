@@ -69,9 +69,7 @@ def check(where: Where, value: Any, folder: Path) -> str | None:
         wrong = unhealthy(nested["health"])
         return wrong and str(wrong)
     reading = layers.read(nested, lambda _: ".".join(where), folder)
-    return next((str(error) for error in reading.refused.values()), None) or next(
-        iter(errors(reading.layer).values()), None
-    )
+    return next(map(str, (*reading.refused.values(), *errors(reading.layer).values())), None)
 
 
 def errors(layer: Layer) -> dict[Where, str]:

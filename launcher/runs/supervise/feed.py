@@ -213,8 +213,8 @@ class Feed:
                 self._loads.append(load)
             if sample.disk and not self._of.info.replay_of:
                 self._disk = sample
-                if text := self._low_disk.note(sample.disk):
-                    self._of.events.add(Note(text), now)
+                if low := self._low_disk.note(sample.disk):
+                    self._of.events.add(Note(low), now)
             if sample.run.rss and not sample.nodes and not self._of.info.replay_of:  # all of the run is here
                 self._held.append(sample.run.rss)
 
