@@ -67,7 +67,7 @@ def check(where: Where, value: Any, folder: Path) -> str | None:
         nested = {name: nested}
     if where[0] == "health":
         wrong = unhealthy(nested["health"])
-        return wrong and str(wrong)
+        return str(wrong) if wrong else None
     reading = layers.read(nested, lambda _: ".".join(where), folder)
     return next(map(str, (*reading.refused.values(), *errors(reading.layer).values())), None)
 
