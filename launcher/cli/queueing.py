@@ -64,7 +64,10 @@ def pause(run: Maybe = None) -> None:
 
 @app.command()
 def resume(run: Maybe = None) -> None:
-    """Resume a paused run, or the whole queue. A run that was skipped is tried again."""
+    """Resume a paused run, or the whole queue.
+
+    A run that was skipped is tried again; one that waits for another host starts on this one.
+    """
     from launcher.runs.act.queue_runner import resume as let_go
 
     entry = None if run is None else queued.find(run)

@@ -189,10 +189,7 @@ def status(
     if came := lineage(info.after):
         put(f"origin   {came}")
     if state.state == "lost" and not state.error:
-        driver = (
-            "the driver is still running; 'ppo-tui stop' ends it" if state.driver_alive else "the driver has exited too"
-        )
-        put(f"         the supervisor has exited; {driver}")
+        put(f"         {_why_lost(state)}")
     if state.state == "ended":
         more = "" if state.error else f"; 'ppo-tui diagnose {target.id[:SHORT_ID]}' shows its last lines"
         put(f"         {log_end(state)}{more}")
@@ -221,6 +218,14 @@ def status(
     if saved:
         put(f"saved    {checkpoint_words(saved)}")
     put(f"folder   {target.path}")
+
+
+def _why_lost(state: RunState) -> str:
+    if state.elsewhere is not None:
+        ends = "its driver may still run there" if state.driver_alive else "it has ended"
+        return f"of another container or machine, {ends}: {state.elsewhere.words}"
+    ends = "the driver is still running; 'ppo-tui stop' ends it" if state.driver_alive else "the driver has exited too"
+    return f"the supervisor has exited; {ends}"
 
 
 def _note(run: RunDir, text: str | None, json: bool) -> None:

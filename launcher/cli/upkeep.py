@@ -180,7 +180,8 @@ def delete(run: Run, yes: Yes = False) -> None:
     from launcher.runs.act.removal import delete as remove
 
     target = find(run)
-    check(target)
+    if believed := check(target):
+        say(believed)
     confirm(f"Delete run {target.id} ({target.path}) and its checkpoints?", yes, f"deleting run {target.id}")
     remove(target)
     say(f"deleted run {target.id}")

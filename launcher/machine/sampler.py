@@ -5,7 +5,7 @@ Without NVML (no NVIDIA driver) the list of GPUs is empty and `Sampler.reason` s
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,9 +44,21 @@ class _Device:
     """A GPU, or one MIG slice of it. A slice has its own memory and processes, the `whole` GPU has power and heat."""
 
     index: int | str
+    uuid: str
     name: str
     handle: Any
     whole: Any
+
+
+def uuids(devices: Sequence[str] | None) -> tuple[str, ...]:
+    """The UUIDs of the GPUs in CUDA_VISIBLE_DEVICES, in its order; those of all GPUs for None."""
+    sampler = Sampler(devices)
+    found = sampler.uuids
+    sampler.close()
+    words = found if devices is None else devices
+    return tuple(
+        found.get(word) or next((uuid for uuid in found.values() if uuid.startswith(word)), word) for word in words
+    )
 
 
 class Sampler:
@@ -81,6 +93,11 @@ class Sampler:
                 f"NVML does not start here ({error}); it comes with the NVIDIA driver, "
                 "and a container must be started with access to GPUs (docker: --gpus all)"
             )
+
+    @property
+    def uuids(self) -> dict[str, str]:
+        """The UUIDs of the devices, which all containers of a machine share, by their index here."""
+        return {str(device.index): device.uuid for device in self._devices}
 
     @property
     def smallest_gpu(self) -> int | None:
@@ -169,19 +186,21 @@ class Sampler:
 def _slices(nvml: Any, index: int, visible: Collection[str] | None) -> Iterator[_Device]:
     """A GPU, or its MIG slices (`0:1`), as far as they are visible."""
     whole = nvml.nvmlDeviceGetHandleByIndex(index)
-    shown = _shown(visible, index, _text(nvml.nvmlDeviceGetUUID(whole)))
+    uuid = _text(nvml.nvmlDeviceGetUUID(whole))
+    shown = _shown(visible, index, uuid)
     sliced = False
     with contextlib.suppress(nvml.NVMLError):  # most GPUs do not support MIG
         sliced = nvml.nvmlDeviceGetMigMode(whole)[0] == 1
     if not sliced:
         if shown:
-            yield _Device(index, _text(nvml.nvmlDeviceGetName(whole)), whole, whole)
+            yield _Device(index, uuid, _text(nvml.nvmlDeviceGetName(whole)), whole, whole)
         return
     for part in range(nvml.nvmlDeviceGetMaxMigDeviceCount(whole)):
         with contextlib.suppress(nvml.NVMLError):  # there may be fewer
             handle = nvml.nvmlDeviceGetMigDeviceHandleByIndex(whole, part)
-            if shown or _shown(visible, None, _text(nvml.nvmlDeviceGetUUID(handle))):
-                yield _Device(f"{index}:{part}", _text(nvml.nvmlDeviceGetName(handle)), handle, whole)
+            uuid = _text(nvml.nvmlDeviceGetUUID(handle))
+            if shown or _shown(visible, None, uuid):
+                yield _Device(f"{index}:{part}", uuid, _text(nvml.nvmlDeviceGetName(handle)), handle, whole)
 
 
 def _shown(visible: Collection[str] | None, index: int | None, uuid: str) -> bool:

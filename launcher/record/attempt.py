@@ -78,7 +78,8 @@ class LaunchRecord(Record):
 
     The environment is the supervisor's own, so no secret is stored; `env` is added to it and `unset` removed; `keys`
     are the veRL keys that `argv` sets. An attempt that resumes continues from the checkpoint of `resume_step`. `host`
-    is the name of the machine, `oom_kills` its counters at the start. With a `job` the driver is a job of a Ray
+    is the name of the machine, `gpus` the UUIDs of the GPUs that the driver may use, `oom_kills` its counters at the
+    start. With a `job` the driver is a job of a Ray
     cluster: one that was submitted elsewhere has no `argv`. With `follow` there is no driver, only its log.
     """
 
@@ -91,6 +92,7 @@ class LaunchRecord(Record):
     run_created: float | None = None
     resume_step: int | None = None
     host: str | None = None
+    gpus: tuple[str, ...] = field(default=(), metadata=RARE)
     job: JobRef | None = field(default=None, metadata=RARE)
     follow: Followed | None = field(default=None, metadata=RARE)
     oom_kills: OomKills | None = field(default=None, metadata=RARE)

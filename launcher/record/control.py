@@ -7,12 +7,13 @@ import contextlib
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from launcher.core.errors import UserError, of_file
 from launcher.record.damage import later, schema
 from launcher.record.json import SCHEMA, Record
 from launcher.record.layout import RunDir
-from launcher.record.process import lock, locked
+from launcher.record.process import is_locked, lock, locked
 
 VERBS = frozenset({"stop", "mute", "unmute"})
 
@@ -69,8 +70,17 @@ def supervise_alone(run: RunDir, patience: float) -> bool | None:
     False if another one stays, None if the file system has no locks.
     """
     try:
-        return True if lock(run.path / ".supervisor", patience) is not None else None
+        return True if lock(_supervisor_lock(run), patience) is not None else None
     except BlockingIOError:
         return False
     except OSError:
         return None
+
+
+def supervised(run: RunDir) -> bool | None:
+    """Whether a supervisor of `run` lives, wherever it is: it holds its lock. None if the file system has no locks."""
+    return is_locked(_supervisor_lock(run))
+
+
+def _supervisor_lock(run: RunDir) -> Path:
+    return run.path / ".supervisor"

@@ -11,11 +11,11 @@ import functools
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from launcher.record.json import Record
+from launcher.record.json import RARE, Record
 
 if TYPE_CHECKING:
     import psutil  # imported where it is used: a fiftieth of the screen's start, which asks only what lives
@@ -31,13 +31,15 @@ class ProcessId(Record):
     """A pid with its start time, which distinguishes it from a later process with the same pid.
 
     `started` is in unix seconds, for people; it changes when the clock is set. `ticks` (since boot) does not, and
-    `boot` is the id of the boot; both are None if the system does not report them.
+    `boot` is the id of the boot; both are None if the system does not report them. `namespace` is the pid namespace
+    that counts the pid; None, as in older records, stands for the reader's own.
     """
 
     pid: int
     started: float = 0.0
     ticks: int | None = None
     boot: str | None = None
+    namespace: int | None = field(default=None, metadata=RARE)
 
     @classmethod
     def of(cls, pid: int) -> "ProcessId | None":
@@ -45,19 +47,30 @@ class ProcessId(Record):
         import psutil
 
         try:
-            return cls(pid, psutil.Process(pid).create_time(), _ticks(pid), _boot())
+            return cls(pid, psutil.Process(pid).create_time(), _ticks(pid), _boot(), _namespace())
         except psutil.Error:
             return None
 
     @property
-    def here(self) -> bool:
-        """Whether it is a process of this machine since its last boot; otherwise its pid means nothing."""
+    def this_boot(self) -> bool:
+        """Whether it is a process of this machine since its last boot, perhaps in another container."""
         return self.boot == _boot()
+
+    @property
+    def here(self) -> bool:
+        """Whether its pid counts here: in this pid namespace since the last boot; otherwise it means nothing."""
+        return self.this_boot and self.namespace in (None, _namespace())
+
+    @property
+    def gone(self) -> bool:
+        """Whether this very process is known to have ended."""
+        return self.here and not self.alive()
 
     def same(self, other: "ProcessId") -> bool:
         """Whether both are the same process."""
         if self.ticks is not None and other.ticks is not None:
-            return (self.pid, self.ticks, self.boot) == (other.pid, other.ticks, other.boot)
+            known = (self.pid, self.ticks, self.boot) == (other.pid, other.ticks, other.boot)
+            return known and (self.namespace or _namespace()) == (other.namespace or _namespace())
         # the start of the machine that `started` is counted from may be off by some hundredths
         return self.pid == other.pid and abs(self.started - other.started) < 1.0
 
@@ -97,6 +110,14 @@ def _stat(pid: int) -> list[bytes]:
 def _boot() -> str | None:
     try:
         return _BOOT.read_text().strip()
+    except OSError:
+        return None
+
+
+@functools.cache
+def _namespace() -> int | None:
+    try:
+        return Path("/proc/self/ns/pid").stat().st_ino
     except OSError:
         return None
 
@@ -189,6 +210,25 @@ def lock(path: Path, patience: float = 0.0) -> int | None:
                     raise
                 return None
         time.sleep(_SOON)
+
+
+def is_locked(path: Path) -> bool | None:
+    """Whether another process holds the lock of a folder or a file. Writes nothing; None where it cannot be found out.
+
+    It takes a shared lock for a moment, so whoever wants the lock should have some patience.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        return True if isinstance(error, BlockingIOError) else None
+    else:
+        return False
+    finally:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager

@@ -24,9 +24,10 @@ from launcher.core.text import near_hint
 from launcher.record.info import Origin
 from launcher.record.json import RARE, Record
 from launcher.record.layout import RunDir
-from launcher.record.process import ProcessId, locked
+from launcher.record.process import ProcessId, is_locked, locked
 
 _PAUSED = ".paused"  # stands in the folder while nothing of it is to be started
+_ours = False  # whether this process may start runs of the queue
 _PATIENCE = 30.0  # seconds; a change takes as long as one fsync
 _thread = threading.local()  # `changing`: it has the lock
 
@@ -76,7 +77,7 @@ class Queued(Record):
     @property
     def starting(self) -> bool:
         """Whether it is being started."""
-        return self.starter is not None and self.starter.alive()
+        return _works(self.starter)
 
     @property
     def waits(self) -> bool:
@@ -129,7 +130,7 @@ class Checked(Record):
     @property
     def running(self) -> bool:
         """Whether the preflight is running."""
-        return not self.ended and self.checker is not None and self.checker.alive()
+        return not self.ended and _works(self.checker)
 
     def save(self, id: str) -> None:
         """Writes its file, unless the entry has left the queue. Raises OSError."""
@@ -244,13 +245,28 @@ def pause(on: bool) -> None:
 @contextlib.contextmanager
 def alone() -> Iterator[bool]:
     """Whether this process may start runs of the queue: no other one does so, or the file system has no locks."""
+    global _ours
     with contextlib.ExitStack() as held:
         try:
             held.enter_context(locked(paths.queue_dir()))
         except BlockingIOError:
             yield False
         else:
+            _ours = True
+            held.callback(_release)
             yield True
+
+
+def _release() -> None:
+    global _ours
+    _ours = False
+
+
+def _works(process: ProcessId | None) -> bool:
+    """Whether a process works for the queue; the lock shows it of one in another container."""
+    if process is None or process.here:
+        return process is not None and process.alive()
+    return not _ours and bool(is_locked(paths.queue_dir()))
 
 
 def new_place() -> float:

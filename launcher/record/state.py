@@ -7,6 +7,7 @@ ended: nothing is added any more to the log that is followed; nobody saw how its
 imported: a log from elsewhere; its `outcome` says how it ended
 """
 
+import contextlib
 import dataclasses
 import functools
 import math
@@ -16,12 +17,14 @@ from dataclasses import dataclass, field
 import orjson
 
 from launcher.core import clock
+from launcher.core.format import counted, duration
+from launcher.record import control
 from launcher.record.attempt import Exit
 from launcher.record.check import Check, flags_of
 from launcher.record.damage import Failure, damage, later, schema_of
 from launcher.record.json import RARE, SCHEMA, Record
 from launcher.record.layout import RunDir
-from launcher.record.process import ProcessId, session_members
+from launcher.record.process import ProcessId, run_processes, session_members
 from launcher.record.standstill import Standstill
 
 ENDED = frozenset({"stopped", "finished", "failed", "lost", "ended", "imported"})
@@ -29,6 +32,7 @@ ALIVE = frozenset({"queued", "starting", "running", "stopping"})
 HEARTBEAT = 5.0  # seconds between two writes when nothing changed
 START_PATIENCE = 180.0  # seconds a queued run may lack a supervisor; a busy machine needs 40
 _HEARD = 60.0  # seconds since the last heartbeat of a supervisor elsewhere, after which it is gone
+_QUIET = 600.0  # seconds in which the console of a driver elsewhere has not grown, after which it is gone
 REMOVED = "the run's folder was removed"
 
 
@@ -56,6 +60,36 @@ class TrackedRun(Record):
         return f"{self.tracker} {self.url}" if self.url else self.command or f"{self.tracker} {self.folder}"
 
 
+@dataclass(frozen=True, slots=True)
+class Elsewhere(Record):
+    """What shows whether a run goes on in another container or on another machine, where no pid counts.
+
+    `locked`: whether its supervisor holds its lock (None without locks); `silent`, `quiet`: seconds since its last sign
+    of life, and since the console grew (None without one); `processes` of the run that are visible from here.
+    """
+
+    silent: float
+    quiet: float | None = None
+    locked: bool | None = None
+    processes: int = 0
+
+    @property
+    def driver_seen(self) -> bool:
+        """Whether the driver shows signs of life."""
+        return self.processes > 0 or (self.quiet is not None and abs(self.quiet) < _QUIET)
+
+    @property
+    def words(self) -> str:
+        """`its supervisor's lock is free, its last sign of life is 2 min old, its console last grew 12 min ago`."""
+        said = [
+            "no lock shows whether its supervisor lives" if self.locked is None else "its supervisor's lock is free"
+        ]
+        said.append(f"its last sign of life is {duration(self.silent)} old")
+        said.append("it has no console" if self.quiet is None else f"its console last grew {duration(self.quiet)} ago")
+        said += [f"{counted(self.processes, 'process')} of it visible from here"] if self.processes else []
+        return ", ".join(said)
+
+
 @dataclass(frozen=True)
 class RunState(Record):
     """The state of a run. Times are unix seconds; `eta`, `step_seconds` and `phase_usual` are seconds.
@@ -67,8 +101,9 @@ class RunState(Record):
     `watch.steps.Scores`. `heartbeat` is the last sign of the supervisor, at `beat` of `launcher.core.clock`. `failures`
     are errors inside the supervisor, which make the run damaged. For an imported run, `outcome` is how it ended,
     and `ended` when. The last fields are derived by a reader and never written: veRL trains on in a lost run, the
-    supervisor lives but has not written for so many minutes, an ended run took so many seconds; what of its files
-    is damaged, file and field; that a later ppo-tui wrote it, so that it can only be looked at.
+    supervisor lives but has not written for so many minutes, an ended run took so many seconds; what shows of a lost
+    run of another container or machine; what of its files is damaged, file and field; that a later ppo-tui wrote it, so
+    that it can only be looked at.
     """
 
     state: str
@@ -107,6 +142,7 @@ class RunState(Record):
     driver_alive: bool | None = field(default=None, metadata=RARE)
     silent_minutes: int | None = field(default=None, metadata=RARE)
     seconds: float | None = field(default=None, metadata=RARE)
+    elsewhere: Elsewhere | None = field(default=None, metadata=RARE)
     damaged: tuple[str, ...] = field(default=(), metadata=RARE)
     later: str | None = field(default=None, metadata=RARE)
 
@@ -161,29 +197,30 @@ class StateFile:
         self._last, self._updated, self._beat = state, updated, beat
 
 
-def current(run: RunDir, *, checks: bool = True, settings: bool = True) -> RunState:
+def current(run: RunDir, *, checks: bool = True, settings: bool = True, supervising: bool = False) -> RunState:
     """The state of a run for readers; a list of hundreds leaves out `checks`.
 
     With `checks` and `settings`, run.yaml is examined for damage. Without a live supervisor the state becomes `lost`,
     with `driver_alive`, or the end in exit.json, if the supervisor was killed before it had read the whole log for the
-    cause.
+    cause. `supervising`: this process has the lock of the supervisor, which otherwise shows that another one lives.
     """
-    state = _known(run, checks)
+    state = _known(run, checks, supervising)
     damaged = (*state.damaged, *map(str, state.failures), *damage(run, settings=checks and settings))
     return dataclasses.replace(state, damaged=damaged) if damaged else state
 
 
-def _known(run: RunDir, checks: bool) -> RunState:
+def _known(run: RunDir, checks: bool, supervising: bool) -> RunState:
     try:
-        state = _maintained(_parsed(run.state.read_bytes(), checks))
+        state = _maintained(run, _parsed(run.state.read_bytes(), checks), supervising)
     except (OSError, ValueError):
         removed = not run.path.is_dir()
         error, damaged = (REMOVED, ()) if removed else (f"{run.state.name} is damaged", (run.state.name,))
-        return RunState("lost", driver_alive=False, error=error, damaged=damaged)
+        return RunState("lost", driver_alive=bool(control.supervised(run)), error=error, damaged=damaged)
     if state.state == "lost" and state.driver_alive is not None and state.attempt is not None:
         record = Exit.read(run.attempt(state.attempt).exit)
         if record is not None:
-            return dataclasses.replace(state, state=record.state, exit=record)
+            alive = state.driver_alive and state.elsewhere is None  # there the record shows that the driver has ended
+            return dataclasses.replace(state, state=record.state, exit=record, driver_alive=alive)
     return state
 
 
@@ -209,30 +246,55 @@ def _parsed(content: bytes, checks: bool) -> RunState:
 
 def silence(state: RunState) -> float:
     """Seconds since the supervisor last wrote the state."""
-    if state.supervisor is not None and state.supervisor.here and state.beat is not None:  # the clock may have been set
+    if (
+        state.supervisor is not None and state.supervisor.this_boot and state.beat is not None
+    ):  # the clock may have been set
         return clock.beat() - state.beat
     now = time.time()
     return now - (state.heartbeat or now)
 
 
-def _maintained(state: RunState) -> RunState:
+def supervised(run: RunDir, state: RunState) -> bool:
+    """Whether the supervisor lives that has written `state`: by its pid, or by its lock where pids mean nothing."""
+    supervisor = state.supervisor
+    return supervisor is not None and (supervisor.alive() or (not supervisor.here and bool(control.supervised(run))))
+
+
+def _maintained(run: RunDir, state: RunState, supervising: bool) -> RunState:
     """`state` with the word that is true now: `lost` when its supervisor is gone, `starting` before it wrote.
 
     `silent_minutes` counts from the last sign of a live supervisor (it is stopped, or its disk hangs); the values are
-    then old. For a supervisor on another machine that shares this folder, or from before the last boot, only the
-    heartbeat shows whether it lives.
+    then old. Who holds the lock of the supervisor lives, whatever pids say. For a supervisor in another container, on
+    another machine that shares this folder, or from before the last boot, its heartbeat shows whether it lives, and the
+    console whether the driver does.
     """
     if not state.live:
         return state
     if state.state == "queued":  # until its supervisor writes; a run that waits for its turn has no folder
         state = dataclasses.replace(state, state="starting")
     supervisor, silent = state.supervisor, silence(state)
+    alive = supervisor is not None and supervisor.alive()
+    held = None if alive else False if supervising else control.supervised(run)
     if supervisor is None:
-        maintained = abs(time.time() - (state.updated or 0.0)) < START_PATIENCE
-    else:
-        maintained = supervisor.alive() if supervisor.here else abs(silent) < _HEARD
-    if maintained:
+        alive = abs(time.time() - (state.updated or 0.0)) < START_PATIENCE
+    elif not supervisor.here:
+        alive = abs(silent) < _HEARD
+    if alive or held:
         return dataclasses.replace(state, silent_minutes=int(silent // 60)) if silent >= 60 else state
+    if supervisor is not None and not supervisor.here:
+        elsewhere = _elsewhere(run, state, supervisor, held)
+        return dataclasses.replace(state, state="lost", driver_alive=elsewhere.driver_seen, elsewhere=elsewhere)
     driver = state.driver
     alive = driver is not None and (driver.alive() or bool(session_members(driver)))
     return dataclasses.replace(state, state="lost", driver_alive=alive)
+
+
+def _elsewhere(run: RunDir, state: RunState, supervisor: ProcessId, held: bool | None) -> Elsewhere:
+    attempt = run.last_attempt() if state.attempt is None else run.attempt(state.attempt)
+    quiet = None
+    if attempt is not None:
+        with contextlib.suppress(OSError):
+            quiet = time.time() - attempt.console.stat().st_mtime
+    # from a host those of its containers are visible; on another machine no pid is of the run
+    processes = len(run_processes(run.read_id())) if supervisor.this_boot else 0
+    return Elsewhere(silence(state), quiet, held, processes)

@@ -146,6 +146,8 @@ def _reason(state: RunState) -> str:
         return state.error or "press l for the log"
     if state.state == "lost":
         alive = "veRL is still training; press x to stop it" if state.driver_alive else "veRL has ended too"
+        if state.elsewhere is not None:
+            alive = f"veRL {'may train on' if state.driver_alive else 'has ended'} elsewhere: {state.elsewhere.words}"
         return state.error or f"the supervisor died; {alive}"
     if state.state == "ended":
         from launcher.runs.watch.history import log_end  # reads the catalogue of rules

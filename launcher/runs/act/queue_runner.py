@@ -87,11 +87,15 @@ def begin_now(entry: Queued) -> None:
 
 
 def resume(entry: Queued | None) -> None:
-    """Resumes a paused entry, or the whole queue; a skipped entry is checked again. Raises UserError, OSError."""
+    """Resumes a paused entry, or the whole queue; a skipped entry is checked again, and one that waits for another host
+    is taken over. Raises UserError, OSError.
+    """
     if entry is None:
         queued.pause(on=False)
     else:
-        queued.change(entry, paused=False, skipped=None)
+        here = socket.gethostname()
+        taken = {"host": here, "starter": None} if entry.waits and entry.host != here else {}
+        queued.change(entry, recheck=bool(taken), paused=False, skipped=None, **taken)
     wake_queue()
 
 

@@ -27,9 +27,11 @@ from launcher.settings import Keep
 _PATIENCE = 3.0  # seconds in which killed processes must be gone
 
 
-def check(run: RunDir) -> None:
-    """Raises UserError for a run that has not ended."""
+def check(run: RunDir) -> str:
+    """Raises UserError for a run that has not ended. Returns why one of elsewhere is believed to have."""
+    seen = current(run, checks=False).elsewhere
     require(run, Verb.DELETE, ended(run), run.read_head())
+    return f"run {run.id}, of another container or machine, has ended: {seen.words}" if seen is not None else ""
 
 
 def delete(run: RunDir) -> None:

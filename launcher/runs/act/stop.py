@@ -6,19 +6,21 @@ import signal
 import time
 from collections.abc import Callable
 
+from launcher.core.errors import UserError
 from launcher.machine.ray_jobs import Cluster
 from launcher.record import control
 from launcher.record.attempt import Exit
 from launcher.record.events import Action, EventLog, Note
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.process import run_members
-from launcher.record.state import RunState, current, silence
+from launcher.record.state import RunState, current, silence, supervised
 from launcher.runs.supervise import driver
 from launcher.runs.supervise.adoption import driver_of
 from launcher.runs.supervise.spawn import ended, kept
 
 HEARD = 10.0  # seconds in which a supervisor takes a request, for which it looks twice a second, or writes its state
 STOP_PATIENCE = 30.0  # seconds that `stop --wait` waits
+_THERE = "use 'ppo-tui stop {}' in the container or on the machine where it was started"
 _GONE = 3.0  # seconds in which a killed supervisor is gone
 
 
@@ -27,11 +29,15 @@ def stop(run: RunDir, *, by: str = "user", wait: bool = False, narrate: Callable
 
     A run without a supervisor gets a new one first. A supervisor that does not answer, or (with `wait`) does not end
     the run, is killed; this process then ends the driver and returns the final state. `narrate` gets the reason.
+    A process of another container or machine gets no signal: UserError where nobody there takes the request.
     """
     control.refuse_later(run)
     state = current(run)
     if not state.going:
         return state.state
+    if state.elsewhere is not None:
+        why = f"it has no supervisor, and its driver may run elsewhere ({state.elsewhere.words})"
+        raise UserError(f"cannot stop run {run.id}: {why}", _THERE.format(run.id))
     asked = time.monotonic()
     try:
         control.request(run, "stop", by=by)
@@ -39,7 +45,7 @@ def stop(run: RunDir, *, by: str = "user", wait: bool = False, narrate: Callable
         if state.supervisor is None or not state.supervisor.alive():
             raise
         os.kill(state.supervisor.pid, signal.SIGTERM)
-    if state.driver_alive and state.driver is not None and not state.driver.alive():
+    if state.driver_alive and state.driver is not None and state.driver.gone:
         return ended(run).state  # the next supervisor ends what the driver left
     state = kept(run)
     while state.live and not _heard(run) and time.monotonic() - asked < HEARD:
@@ -49,6 +55,9 @@ def stop(run: RunDir, *, by: str = "user", wait: bool = False, narrate: Callable
     while wait and state.live and (time.monotonic() - asked < patience or _finishes(run, state)):
         time.sleep(0.2)
         state = kept(run)
+    if state.live and state.supervisor is not None and not state.supervisor.here and not _heard(run):
+        why = f"its supervisor is in another container or on another machine, and has not answered for {HEARD:.0f} s"
+        raise UserError(f"cannot stop run {run.id} from here: {why}", f"the request stays; {_THERE.format(run.id)}")
     other = state.supervisor is None or (state.supervisor.here and state.supervisor.pid != os.getpid())
     if other and state.going and (wait or not _heard(run)) and not _finishes(run, state):
         return _end_it_here(run, state, by, narrate)
@@ -68,7 +77,7 @@ def _finishes(run: RunDir, state: RunState) -> bool:
 
 def cancel_retry(run: RunDir, state: RunState) -> bool:
     """Cancels the retry of a failed run, whose supervisor only waits for it. Returns whether there was one."""
-    if state.state != "failed" or state.supervisor is None or not state.supervisor.alive():
+    if state.state != "failed" or not supervised(run, state):
         return False
     control.request(run, "stop")
     return True

@@ -19,6 +19,8 @@ from launcher.record.state import current, stored
 from launcher.runs.supervise.spawn import IN_TIME, PATIENCE, orphaned, wake_queue
 from launcher.runs.supervise.supervisor import Supervisor
 
+_SOON = 1.0  # seconds in which a reader releases the lock, which it has only tried
+
 
 def main() -> None:
     """Supervises the newest attempt of the run directory named on the command line."""
@@ -27,15 +29,17 @@ def main() -> None:
     run = RunDir(Path(), folder.name)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    alone = control.supervise_alone(run, 0 if adopting else PATIENCE / 2)
+    alone = control.supervise_alone(run, _SOON if adopting else PATIENCE / 2)
     before = stored(run)
     # without locks nobody knows whether there is another supervisor: a run is started, but none is taken over
-    wanted = orphaned(run, current(run)) and alone if adopting else before and before.state == "queued"
+    wanted = (
+        alone and orphaned(run, current(run, supervising=True)) if adopting else before and before.state == "queued"
+    )
     # a run that nobody has supervised for so long has lost its place to the next one of the queue
     late = not adopting and before and abs(time.time() - (before.updated or 0.0)) > IN_TIME
     if alone is False or before is None or not wanted or late:
         return
-    if before.beat is not None and before.heartbeat is not None and before.supervisor and before.supervisor.here:
+    if before.beat is not None and before.heartbeat is not None and before.supervisor and before.supervisor.this_boot:
         clock.follow(before.heartbeat, before.beat)
     try:
         supervisor = Supervisor(run, before if adopting else None)

@@ -124,7 +124,8 @@ class Sampling:
                 self._shared = shared
                 shared.write(self._attempt.shared)
         driver, sampler = self._driver, self._sampler
-        sample = sampler.sample(self._pids, driver.pid) if driver else sampler.sample().of_unknown()
+        leader = driver.pid if driver and driver.here else None
+        sample = sampler.sample(self._pids, leader) if driver else sampler.sample().of_unknown()
         if time.monotonic() - self._measured > _LOOKED:
             self._measured = time.monotonic()
             sample = self._disk.put_into(sample)

@@ -18,7 +18,7 @@ from launcher.core.paths import own_command
 from launcher.core.secret_values import keep
 from launcher.inside.ppo_tui_inside import SPANS
 from launcher.machine.host import oom_kills
-from launcher.machine.sampler import VISIBLE
+from launcher.machine.sampler import VISIBLE, uuids, visible
 from launcher.record import queued
 from launcher.record.attempt import Followed, JobRef, LaunchRecord
 from launcher.record.events import Action, read_kind
@@ -68,6 +68,7 @@ def write_launch(
     if job is None and follow is None and settings.trace():
         make_folder(attempt.spans)
         ours[SPANS] = str(RunDir(cwd or run.path).attempt(attempt.number).spans.absolute())
+    on_cpu = launch.keys.get("trainer.device") == "cpu"
     LaunchRecord(
         argv=tuple(launch.argv),
         env={**ours, **launch.env},
@@ -78,6 +79,7 @@ def write_launch(
         run_created=run_created or created,
         resume_step=resume_step,
         host=socket.gethostname(),
+        gpus=() if launch.submit or follow or on_cpu else uuids(visible({**os.environ, **launch.env})),
         job=JobRef(launch.submit, job or f"{run.id}{later}") if launch.submit else None,
         follow=follow,
         oom_kills=None if launch.submit or follow else oom_kills(),
@@ -100,14 +102,15 @@ def spawn_supervisor(run: RunDir) -> None:
 def orphaned(run: RunDir, state: RunState) -> bool:
     """Whether a run of ours on this machine lacks its supervisor, which was killed.
 
-    `state` is that of `current`, which knows for such a run whether the driver lives.
+    `state` is that of `current`, which knows for such a run whether the driver lives. One that lives in another
+    container can only be followed there.
     """
-    if state.driver_alive is None:
+    if state.driver_alive is None or (state.driver_alive and state.elsewhere is not None):
         return False
     attempt = run.last_attempt()
     if attempt is None or attempt.number != state.attempt:
         return False
-    here = state.supervisor is not None and state.supervisor.here
+    here = state.supervisor is not None and state.supervisor.this_boot
     with contextlib.suppress(OSError):
         ours = run.path.stat().st_uid == os.getuid() and os.access(run.path, os.W_OK)
         return ours and (here or attempt.read_launch().host == socket.gethostname())
@@ -129,11 +132,17 @@ def adopt(runs: Iterable[tuple[RunDir, RunState]]) -> list[RunDir]:
             adopted.append((run, _spawn(run, "--adopt")))
     deadline = time.monotonic() + PATIENCE
     for run, process in adopted:
-        while process.poll() is None and time.monotonic() < deadline and orphaned(run, current(run, checks=False)):
+        while process.poll() is None and time.monotonic() < deadline and not _attended(run):
             time.sleep(0.02)
         if orphaned(run, current(run, checks=False)):
             _failed[run.path] = time.monotonic()
     return [run for run, _ in adopted]
+
+
+def _attended(run: RunDir) -> bool:
+    """Whether a supervisor of here has written the state of a run, not only taken its lock, or the end is recorded."""
+    state = current(run, checks=False)
+    return state.over or (state.live and state.supervisor is not None and state.supervisor.alive())
 
 
 def kept(run: RunDir, *, checks: bool = True) -> RunState:
@@ -145,7 +154,7 @@ def kept(run: RunDir, *, checks: bool = True) -> RunState:
 def ended(run: RunDir) -> RunState:
     """The state of a run, after a new supervisor has recorded the end of its attempt."""
     state, deadline = kept(run), time.monotonic() + PATIENCE
-    while state.live and state.driver is not None and not state.driver.alive() and time.monotonic() < deadline:
+    while state.live and state.driver is not None and state.driver.gone and time.monotonic() < deadline:
         time.sleep(0.05)
         state = current(run)
     return state

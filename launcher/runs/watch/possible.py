@@ -40,6 +40,7 @@ class Refusal(NamedTuple):
 
 
 _LIVE = Refusal("the run has not ended", "stop it first")
+_QUIET = "it counts as ended after ten minutes without output; sooner, stop it where it was started"
 _NEW_RUN = "save its settings as a preset: press e in 'ppo-tui attach {}'"
 
 
@@ -52,6 +53,10 @@ def refusal(verb: Verb, state: RunState, info: Head | RunInfo) -> Refusal | None
     if verb is Verb.MERGE and elsewhere:
         return log
     if verb in (Verb.RESUME, Verb.DELETE) and state.going:
+        if state.elsewhere is not None:
+            return Refusal(
+                f"its driver may run in another container or on another machine: {state.elsewhere.words}", _QUIET
+            )
         return _LIVE
     if verb is Verb.STOP and state.going and info.followed:
         return Refusal("another program runs it; 'ppo-tui stop' only stops following its log")

@@ -19,7 +19,7 @@ from launcher.record.attempt import LaunchRecord
 from launcher.record.events import Action, read_kind
 from launcher.record.layout import RunDir, all_runs
 from launcher.record.queued import Checked, Queued
-from launcher.record.state import RunState, current
+from launcher.record.state import RunState, current, supervised
 from launcher.verl.config import ENGINE_GPUS, GPUS
 
 _ALL = "all"  # GPUs of a machine that does not tell which it has
@@ -86,8 +86,11 @@ def look(before: Seen | None = None) -> Seen:
     needs = any(each.needs for each in entries)
     gpus = before.gpus if before else _sampled(visible(os.environ)) if needs else {}
     runs = dict(_runs(entries, with_gpus=bool(gpus)))
-    going = (run.launch.env for run in runs.values() if needs and (run.state.going or run.ending))
-    words = {word for each in entries for word in each.gpus} | {word for env in going for word in visible(env) or ()}
+    going = [run for run in runs.values() if needs and (run.state.going or run.ending)]
+    words = {word for each in entries for word in each.gpus} | {
+        word for run in going for word in visible(run.launch.env) or ()
+    }
+    words |= {uuid for run in going if _in_container(run.state) for uuid in run.launch.gpus}
     named = before.named if before else {word: _sampled([word]) for word in words - gpus.keys()}
     checks = {each.id: queued.checked(each.id) for each in entries}
     return Seen(entries, checks, runs, gpus, named, settings.max_cpu_runs(), queued.paused())
@@ -114,7 +117,8 @@ def _turn(entry: Queued, seen: Seen, machine: "_Machine") -> Turn:
     if entry.paused or seen.paused:
         return Turn(entry, "paused" if entry.paused else "the queue is paused")
     if entry.host != socket.gethostname():
-        return Turn(entry, f"waits for host {entry.host}, which added it")
+        gone = f"if it is gone: 'ppo-tui queue resume {entry.id}'"
+        return Turn(entry, f"waits for host {entry.host}, which added it; {gone}")
     if check.refused is not None:
         return Turn(entry, check.refused, lost=True)
     if not check.ended:  # it reserves nothing: others may be ready
@@ -161,7 +165,7 @@ def _runs(entries: Sequence[Queued], with_gpus: bool) -> Iterator[tuple[str, Ran
 
 def _ending(run: RunDir, state: RunState) -> bool:
     """Whether an ended run still has its GPUs: its supervisor lives, which may retry it or has done so."""
-    if state.supervisor is not None and state.supervisor.alive():
+    if supervised(run, state):
         return True
     with contextlib.suppress(OSError):
         if state.state == "failed" and abs(time.time() - run.events.stat().st_mtime) < _RETRY:
@@ -190,7 +194,10 @@ class _Machine:
             if run.state.attempt is None:
                 continue
             if run.state.going or run.ending:
-                self._hold(id, run.launch)
+                if _in_container(run.state):
+                    self._hold_of_container(id, run.launch)
+                else:
+                    self._hold(id, run.launch)
                 self.ending |= run.ending
             elif self.gpus:
                 for device in self._devices(run.launch):
@@ -203,13 +210,15 @@ class _Machine:
             self.on_cpu.append(run)
         self.held |= dict.fromkeys(self._devices(launch), f"is used by {run}")
 
+    def _hold_of_container(self, run: str, launch: LaunchRecord) -> None:
+        """Holds the GPUs of a run in another container of this machine, where they may have other indices."""
+        self.held |= dict.fromkeys(self._numbers(launch.gpus[: _count(launch)]), f"is used by {run}")
+
     def _devices(self, launch: LaunchRecord) -> list[str]:
         """The GPUs of a run on this machine."""
         if _elsewhere(launch) or launch.keys.get("trainer.device") == "cpu":
             return []
-        count, engine = launch.keys.get(GPUS), launch.keys.get(ENGINE_GPUS)
-        if isinstance(count, int):  # the replay of a log has none
-            count += engine if isinstance(engine, int) else 0
+        if count := _count(launch):
             # Ray takes the first ones of those that it sees
             named = visible(launch.env)
             return self._numbers(named[:count]) if named is not None else [*self.gpus][:count] or [_ALL]
@@ -271,6 +280,17 @@ class _Machine:
 def _launch_of(run: str, attempt: int) -> LaunchRecord:
     """The launch of an ended attempt."""
     return RunDir(Path(run)).attempt(attempt).read_launch()
+
+
+def _count(launch: LaunchRecord) -> int:
+    """The number of GPUs of a run; the replay of a log has none."""
+    counts = launch.keys.get(GPUS), launch.keys.get(ENGINE_GPUS)
+    return sum(count for count in counts if isinstance(count, int)) if isinstance(counts[0], int) else 0
+
+
+def _in_container(state: RunState) -> bool:
+    """Whether a run is in another container of this machine."""
+    return state.supervisor is not None and state.supervisor.this_boot and not state.supervisor.here
 
 
 def _elsewhere(launch: LaunchRecord) -> bool:

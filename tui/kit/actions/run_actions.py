@@ -176,10 +176,9 @@ async def delete_runs(app: App[Any], runs: Sequence[RunDir]) -> None:
 
     marked = navigation(app).marked
     with reported(app, "Not deleted"):
-        for run in runs:
-            await asyncio.to_thread(check, run)
+        believed = [await asyncio.to_thread(check, run) for run in runs]
         frees = await asyncio.to_thread(lambda: sum(size(run.path) for run in runs))
-        listed = "\n".join(str(run.path) for run in runs)
+        listed = "\n".join([*map(str, (run.path for run in runs)), *filter(None, believed)])
         details = f"{listed}\n\nThis removes steps, log, samples, checkpoints and merged models: {gib(frees)} GiB."
         deleted = runs if await confirmed(app, f"Delete {_which(runs)}?", details, "delete") else ()
         for run in deleted:
