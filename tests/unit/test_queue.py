@@ -248,7 +248,8 @@ def test_what_is_paused_skipped_or_of_another_machine_is_not_started() -> None:
     queued.change(entry, paused=True)
     queued.change(enqueue("y", 0), skipped="no veRL")
     dataclasses.replace(enqueue("z", 0), host="elsewhere").save()
-    assert waits() == {"x": "paused", "y": "no veRL", "z": "waits for host elsewhere, which added it"}
+    gone = "if it is gone: 'ppo-tui queue resume z'"
+    assert waits() == {"x": "paused", "y": "no veRL", "z": f"waits for host elsewhere, which added it; {gone}"}
     queued.change(entry, paused=False)
     assert waits()["x"] is None
     queued.pause(on=True)

@@ -1,0 +1,216 @@
+"""Containers that share a home: pids mean nothing in the other one, locks and signs of life do."""
+
+import dataclasses
+import fcntl
+import functools
+import itertools
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fake_nvml import FakeGpu, FakeNvml
+from stepping import stepping_run
+from waiting import PATIENCE, wait_for
+
+from launcher.core import paths
+from launcher.core.errors import UserError
+from launcher.preset.files import load
+from launcher.preset.translate import Launch
+from launcher.record import process, queued
+from launcher.record.layout import RunDir, create
+from launcher.record.process import ProcessId, lock
+from launcher.record.queued import Checked, Queued
+from launcher.record.state import RunState, current
+from launcher.runs.act import queue_runner, removal
+from launcher.runs.act import stop as stopping
+from launcher.runs.supervise.spawn import orphaned, write_launch
+from launcher.runs.watch.possible import Verb, refusal
+from launcher.runs.watch.turns import turns
+
+ME = ProcessId.of(os.getpid())
+assert ME is not None and ME.namespace is not None
+CONTAINER = dataclasses.replace(ME, namespace=ME.namespace + 1)  # the same pid, counted by another container
+B = ["unshare", "--pid", "--uts", "--mount", "--fork", "--mount-proc", "--kill-child"]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
+    return tmp_path
+
+
+def written(supervisor: ProcessId, heartbeat: float = 0.0, console: float | None = 0.0) -> RunDir:
+    """A running run with a heartbeat and a console of these ages."""
+    run, now = create("x"), time.time()
+    run.run_yaml.write_text(f"id: {run.id}\nname: x\n")
+    attempt = run.add_attempt()
+    write_launch(run, attempt, Launch(argv=[], env={}, unset=[], keys={}), created=now)
+    if console is not None:
+        attempt.console.touch()
+        os.utime(attempt.console, (now - console, now - console))
+    known = RunState("running", attempt=1, supervisor=supervisor, updated=now, heartbeat=now - heartbeat)
+    known.write(run.state)
+    (run.path / ".supervisor").touch()
+    return run
+
+
+CASES = list(
+    itertools.product(
+        ("same", "other"),  # boot
+        ("same", "other", "absent"),  # namespace
+        ("lives", "dead"),  # by its pid, as it counts here
+        ("held", "free", "none"),  # lock
+        (0.0, 50.0, 70.0, 7200.0),  # age of the heartbeat
+        (None, 0.0, 500.0, 700.0),  # age of the console
+    )
+)
+
+
+def test_whether_a_run_lives_follows_from_pids_here_and_from_lock_and_signs_of_life_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    none = functools.partial(_raise, OSError(38, "no locks"))
+    for boot, namespace, pid, locked, heartbeat, console in CASES:
+        assert ME is not None and CONTAINER.namespace is not None
+        supervisor = dataclasses.replace(
+            ME,
+            boot=ME.boot if boot == "same" else "another",
+            namespace={"same": ME.namespace, "other": CONTAINER.namespace, "absent": None}[namespace],
+            ticks=ME.ticks if pid == "lives" else 1,
+        )
+        run = written(supervisor, heartbeat, console)
+        held = lock(run.path / ".supervisor") if locked == "held" else None
+        with monkeypatch.context() as patched:
+            if locked == "none":
+                patched.setattr(process.fcntl, "flock", none)
+            state = current(run)
+        here = boot == "same" and namespace != "other"
+        lives = (here and pid == "lives") or locked == "held" or (not here and heartbeat < 60)
+        trains = not here and console is not None and console < 600
+        case = (boot, namespace, pid, locked, heartbeat, console)
+        assert state.state == ("running" if lives else "lost"), case
+        assert state.going == (lives or trains), case
+        assert (state.elsewhere is not None) == (not lives and not here), case
+        for verb in (Verb.DELETE, Verb.RESUME):
+            refused = refusal(verb, state, run.read_info()) if verb is Verb.DELETE else state.going
+            assert bool(refused) == (lives or trains), case
+        assert orphaned(run, state) == (not lives and not trains), case
+        if held is not None:
+            os.close(held)
+
+
+def _raise(error: OSError, *_: object) -> None:
+    raise error
+
+
+def test_a_process_of_another_container_is_never_taken_for_one_of_here() -> None:
+    assert ME is not None and ME.here and ME.alive() and not ME.gone
+    assert CONTAINER.this_boot and not CONTAINER.here and not CONTAINER.alive() and not CONTAINER.gone
+    assert not ME.same(CONTAINER) and ME.same(dataclasses.replace(ME, namespace=None))
+    assert ProcessId.from_json({**ME.to_json(), "namespace": None}).here, "a record of an earlier version"
+
+
+def test_delete_says_why_the_end_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(removal, "ended", current)
+    run = written(CONTAINER, 7200, 3600)
+    assert removal.check(run).endswith(
+        "supervisor's lock is free, its last sign of life is 2h 00m old, its console last grew 1h 00m ago"
+    )
+    with pytest.raises(UserError, match="its driver may run in another container"):
+        removal.check(written(CONTAINER, 120, 100))
+
+
+def test_stop_signals_no_process_of_another_container(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda pid, _: sent.append(pid))
+    monkeypatch.setattr(stopping, "HEARD", 0.1)
+    run = written(CONTAINER)
+    with pytest.raises(UserError, match="another container or on another machine, and has not answered"):
+        stopping.stop(run)
+    assert [path.name.endswith("-stop.json") for path in run.control.iterdir()] == [True], "it can still be taken"
+    with pytest.raises(UserError, match="its driver may run elsewhere"):
+        stopping.stop(written(CONTAINER, 120, 100), wait=True)
+    assert sent == []
+
+
+def enqueue(id: str, **values: object) -> Queued:
+    entry = dataclasses.replace(Queued(id, id, {}, os.uname().nodename, 1, queued.new_place(), time.time()), **values)  # type: ignore[arg-type]
+    entry.save()
+    Checked(ended=1.0).save(id)
+    return entry
+
+
+def test_gpus_of_another_container_are_known_by_their_uuids(monkeypatch: pytest.MonkeyPatch) -> None:
+    FakeNvml([FakeGpu(uuid=f"GPU-{n}") for n in range(4)]).install(monkeypatch)
+    run, now = create("a"), time.time()
+    run.run_yaml.write_text(f"id: {run.id}\nname: a\n")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,1")
+    keys = {"trainer.n_gpus_per_node": 1}
+    write_launch(run, attempt := run.add_attempt(), Launch(argv=[], env={}, unset=[], keys=keys), created=now)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    launch = attempt.read_launch()
+    assert launch.gpus == ("GPU-3", "GPU-1"), "in the order of the variable"
+    # there GPU-3 has the index 0, and the container another host name
+    dataclasses.replace(launch, host="machineb", env={"CUDA_VISIBLE_DEVICES": "0"}).write(attempt.launch)
+    RunState("running", attempt=1, supervisor=CONTAINER, updated=now, heartbeat=now).write(run.state)
+    enqueue("x", needs=4)
+    enqueue("y", gpus=("GPU-3",))
+    first, second = turns()
+    assert first.waits == f"4 GPUs; GPU 3 is used by {run.id}"
+    assert second.waits == f"GPU GPU-3 is used by {run.id}"
+
+
+def test_a_start_in_another_container_is_known_by_the_lock_of_the_queue() -> None:
+    entry = enqueue("x", starter=CONTAINER, given=("0",))
+    assert not entry.starting, "whoever started it is gone"
+    descriptor = lock(paths.queue_dir())
+    assert descriptor is not None and entry.starting
+    with pytest.raises(UserError, match="is being started"):
+        entry.remove()
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)
+    with queued.alone() as ours:
+        assert ours and not entry.starting, "who has the lock starts it again"
+
+
+def test_an_entry_of_a_host_that_is_gone_is_taken_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue_runner, "wake_queue", lambda: None)
+    entry = enqueue("x", host="machineb", needs=0)
+    assert "'ppo-tui queue resume x'" in str(turns()[0].waits)
+    queue_runner.resume(entry)
+    (turn,) = turns()
+    assert turn.entry.host == os.uname().nodename and turn.unchecked, "its preflight was that of the other host"
+
+
+@pytest.fixture
+def run(home: Path) -> Iterator[RunDir]:
+    """A run of this namespace, whose supervisor and driver live."""
+    if subprocess.run([*B, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this kernel or user may not make pid namespaces")
+    with stepping_run(home) as run:
+        dataclasses.replace(run.read_info(), preset=load("toy-cpu").snapshot()).write(run.run_yaml)
+        yield run
+
+
+@pytest.mark.slow
+def test_a_container_sees_a_run_of_another_one_and_stops_it_but_does_not_delete_it(run: RunDir) -> None:
+    def b(*words: str) -> str:
+        script = 'hostname machineb; exec "$@"'
+        command = [*B, "sh", "-c", script, "-", sys.executable, "-c", "from tui.entry import main; main()", *words]
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
+        return done.stdout + done.stderr
+
+    assert "running" in b("list") and "state    running" in b("status", run.id)
+    for verb in ("delete", "resume"):
+        assert "the run has not ended" in b(verb, run.id, *(["--yes"] if verb == "delete" else []))
+    b("clean", "--yes")
+    state = current(run)
+    assert state.state == "running" and state.driver is not None and state.driver.alive()
+    assert "stopping run" in b("stop", run.id)
+    wait_for(run, lambda state: state.state == "stopped")
