@@ -62,7 +62,7 @@ class TrackedRun(Record):
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere(Record):
-    """What shows whether a run goes on in another container or on another machine, where no pid counts.
+    """What shows whether a run continues in another container or on another machine, where no pid counts.
 
     `locked`: whether its supervisor holds its lock (None without locks); `silent`, `quiet`: seconds since its last sign
     of life, and since the console grew (None without one); `processes` of the run that are visible from here.

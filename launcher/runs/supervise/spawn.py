@@ -68,7 +68,6 @@ def write_launch(
     if job is None and follow is None and settings.trace():
         make_folder(attempt.spans)
         ours[SPANS] = str(RunDir(cwd or run.path).attempt(attempt.number).spans.absolute())
-    on_cpu = launch.keys.get("trainer.device") == "cpu"
     LaunchRecord(
         argv=tuple(launch.argv),
         env={**ours, **launch.env},
@@ -79,13 +78,19 @@ def write_launch(
         run_created=run_created or created,
         resume_step=resume_step,
         host=socket.gethostname(),
-        gpus=() if launch.submit or follow or on_cpu else uuids(visible({**os.environ, **launch.env})),
+        gpus=() if launch.submit or follow else _gpus(launch),
         job=JobRef(launch.submit, job or f"{run.id}{later}") if launch.submit else None,
         follow=follow,
         oom_kills=None if launch.submit or follow else oom_kills(),
     ).write(attempt.launch)
     queued = RunState("queued", attempt=attempt.number, created=run_created or created, started=created, verdict="WARM")
     StateFile(run).write(queued)
+
+
+def _gpus(launch: "Launch") -> tuple[str, ...]:
+    """The UUIDs of the GPUs that a driver of this machine may use."""
+    on_cpu = launch.keys.get("trainer.device") == "cpu"
+    return () if on_cpu else uuids(visible({**os.environ, **launch.env}))
 
 
 def spawn_supervisor(run: RunDir) -> None:
