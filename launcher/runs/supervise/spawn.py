@@ -60,8 +60,7 @@ def write_launch(
 
     The driver inherits our environment, so no secret is written. The file also has the GPUs that our shell names, which
     the queue needs, and the folder for spans, unless the preset sets it. `cwd` is the working directory of the driver:
-    the folder of the run, which may not have its final name yet. `job` is the id of a running job; of a run that
-    is only followed, `follow` is its log.
+    the folder of the run, which may not have its final name yet. `job` is the id of a running job, `follow` a log.
     """
     later = f"-{attempt.number}" if attempt.number > 1 else ""
     ours = {VISIBLE: os.environ[VISIBLE]} if VISIBLE in os.environ and not launch.submit else {}
