@@ -264,9 +264,9 @@ def _maintained(run: RunDir, state: RunState, supervising: bool) -> RunState:
     """`state` with the word that is true now: `lost` when its supervisor is gone, `starting` before it wrote.
 
     `silent_minutes` counts from the last sign of a live supervisor (it is stopped, or its disk hangs); the values are
-    then old. Who holds the lock of the supervisor lives, whatever pids say. For a supervisor in another container, on
-    another machine that shares this folder, or from before the last boot, its heartbeat shows whether it lives, and the
-    console whether the driver does.
+    then old. In this pid namespace its pid decides. For a supervisor in another container, on another machine that
+    shares this folder, or from before the last boot, and for one without a recorded namespace, a held lock shows that
+    it lives; without one its heartbeat shows it, and the console whether the driver does.
     """
     if not state.live:
         return state
@@ -274,7 +274,9 @@ def _maintained(run: RunDir, state: RunState, supervising: bool) -> RunState:
         state = dataclasses.replace(state, state="starting")
     supervisor, silent = state.supervisor, silence(state)
     alive = supervisor is not None and supervisor.alive()
-    held = None if alive else False if supervising else control.supervised(run)
+    # a killed process keeps its lock until its last thread has ended
+    by_pid = alive or (supervisor is not None and supervisor.here and supervisor.namespace is not None)
+    held = None if by_pid else False if supervising else control.supervised(run)
     if supervisor is None:
         alive = abs(time.time() - (state.updated or 0.0)) < START_PATIENCE
     elif not supervisor.here:
