@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from launcher.cli.checking import refusals
-from launcher.cli.output import Follow, Force, Json, Yes, confirm, put, put_json, put_table, say
+from launcher.cli.output import Follow, Force, Json, Yes, confirm, find, put, put_json, put_table, say
 from launcher.cli.screen import ScreenRequest, on_terminal
 from launcher.core.errors import UserError
 from launcher.core.format import counted, number
-from launcher.record.layout import RunDir, find
+from launcher.record.layout import RunDir
 
 if TYPE_CHECKING:
     from launcher.compare.trial_runs import TrialPlan
@@ -40,7 +40,7 @@ def compare(
 
     if tag is not None and runs:
         raise UserError("compare expects runs or --tag, not both", "leave one of them out")
-    chosen = core.tagged(tag) if tag is not None else core.find_runs(runs or [])
+    chosen = core.tagged(tag) if tag is not None else core.find_runs(runs or [], say)
     if not (plain or json) and on_terminal() and len(chosen) <= core.MOST:
         raise typer.Exit(ctx.obj.open(ScreenRequest(compare=tuple(str(run.path) for run in chosen))))
     compared = [core.Compared(run) for run in chosen]
@@ -97,7 +97,7 @@ def report(
     if tag is not None:
         chosen = tagged(tag)
     else:
-        chosen = [find(word) for word in runs or []] if len(runs or ()) == 1 else find_runs(runs or [])
+        chosen = [find(word) for word in runs or []] if len(runs or ()) == 1 else find_runs(runs or [], say)
     while write(chosen, output) and follow:
         say(f"wrote {output}; the next in {_AGAIN:.0f} s")
         time.sleep(_AGAIN)

@@ -47,7 +47,9 @@ def _candidates(known: Mapping[str, Any], path: str, given: Sequence[str], part:
                 yield last, each["about"]
     takes = command.get("takes", [])
     kind = takes[min(len(given), len(takes) - 1)] if takes else ""
-    if kind.startswith(("RUN", "SOURCE")):
+    if kind.startswith("RUN") and path.startswith("queue"):
+        yield from _queued()
+    elif kind.startswith(("RUN", "SOURCE")):
         yield from _runs()
     elif kind == "PRESET":
         from launcher.preset.files import available
@@ -71,7 +73,19 @@ def _runs() -> Iterator[tuple[str, str]]:
 
     yield "last", "the newest run"
     for run in all_runs()[:MOST_RUNS]:
-        yield run.id, current(run, checks=False).state
+        state, head = current(run, checks=False).state, run.read_head()
+        yield run.id, state
+        if head.name and head.named:
+            yield head.name, f"{state}, {run.id}"
+
+
+def _queued() -> Iterator[tuple[str, str]]:
+    from launcher.record.queued import entries
+
+    for entry in entries():
+        yield entry.id, f"uses {entry.uses}"
+        if entry.preset_name:
+            yield entry.name, entry.id
 
 
 def _settings(part: str) -> Iterator[tuple[str, str]]:

@@ -21,6 +21,7 @@ from launcher.cli.output import (
     Preset,
     Run,
     Settings,
+    find,
     left_within,
     pasted_text,
     put_result,
@@ -31,8 +32,9 @@ from launcher.cli.output import (
 )
 from launcher.cli.screen import on_terminal
 from launcher.core.errors import UserError
+from launcher.record import layout
 from launcher.record.events import Note, read_kind
-from launcher.record.layout import RunDir, all_runs, find, names_file
+from launcher.record.layout import RunDir, names_file, refuse_run
 from launcher.record.process import run_processes
 from launcher.record.state import ALIVE
 
@@ -54,12 +56,15 @@ def run(
     gpus: Annotated[
         str | None, typer.Option("--gpus", metavar="0,1", help="With --queue: use these GPUs [default: any free ones].")
     ] = None,
+    name: Annotated[
+        str, typer.Option("--name", metavar="NAME", help="Name of the run [default: that of the preset].")
+    ] = "",
 ) -> None:
     """Check a preset and start a run. The run continues when this terminal closes."""
     if queue:
         from launcher.runs.act.queue_runner import add
 
-        entry = add(preset, settings or [], after=after, gpus=gpus, force=force)
+        entry = add(preset, settings or [], after=after, gpus=gpus, force=force, name=name, narrate=say)
         put_result(entry.id, {"run": entry.id}, json)
         return
     if after or gpus:
@@ -67,7 +72,7 @@ def run(
     from launcher.runs.act.start import start
 
     with refusals():
-        started = start(preset, settings or [], narrate=say, force=force)
+        started = start(preset, settings or [], narrate=say, force=force, name=name)
     follow(ctx, started, detach, plain, json)
 
 
@@ -110,8 +115,7 @@ def _followed(word: str, settings: dict[str, object], names: str | None) -> RunD
     from launcher.metrics.frameworks import user_table
     from launcher.runs.act.attach_file import attach_when_begun
 
-    if "/" not in word and (run := next((run for run in all_runs() if word in (run.id, run.read_name())), None)):
-        raise UserError(f"'{word}' is a run and a file", f"use ./{word} for the file, {run.path.name} for the run")
+    refuse_run(word)
     said = set[str]()
 
     def wait(missing: str, seconds: float) -> None:
@@ -166,7 +170,7 @@ def stop(
     from launcher.runs.act.stop import stop as ask
     from launcher.runs.supervise.spawn import ended
 
-    target = find(run)
+    target = layout.find(run)  # without a note: of several runs of that name none is meant
     before = ended(target)
     if not before.going:
         waits = cancel_retry(target, before)

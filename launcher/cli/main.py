@@ -70,7 +70,7 @@ def _straight(words: Sequence[str], screen: Screen) -> int | None:
         case []:
             return screen.open()
         case ["attach", *others, run] if others in ([], ["--read-only"]) and _is_run(run) and on_terminal():
-            return screen.show(find(run), read_only=bool(others))
+            return screen.show(find(run, _note), read_only=bool(others))
         case ["__complete", *others]:
             from launcher.cli.completion import complete
 
@@ -97,6 +97,12 @@ def _renamed(words: list[str]) -> list[str]:
     from launcher.core.old_names import renamed
 
     return renamed(words)
+
+
+def _note(text: str) -> None:
+    from launcher.cli.output import say
+
+    say(text)
 
 
 def _failed(message: str, code: int, hint: str = "") -> int:

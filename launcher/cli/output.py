@@ -19,6 +19,7 @@ from launcher.core.errors import UserError
 from launcher.core.progress import Progress, narrated, unseen
 from launcher.core.secrets import redact, redact_tree
 from launcher.core.text import clean, escaped
+from launcher.record import layout
 from launcher.record.layout import RunDir
 from launcher.record.problem import Problem
 
@@ -142,6 +143,11 @@ def left_within(seconds: float) -> bool:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 
 
+def find(word: str) -> RunDir:
+    """The run that a word means, with a note where several have the name. Raises UserError."""
+    return layout.find(word, say)
+
+
 def put_run(run: RunDir, json: bool) -> None:
     """Prints the id of a new run, or as JSON its id and folder."""
     put_result(run.id, {"run": run.id, "dir": str(run.path)}, json)
@@ -213,7 +219,7 @@ def resolved(source: str, names: str | None = None, *, text: bool = False) -> "R
     from launcher.runs.watch.source import resolve
 
     table = described(user_table(Path(names).expanduser())) if names else None
-    origin = resolve(source, table, shown_progress(), text=text)
+    origin = resolve(source, table, shown_progress(), say, text=text)
     for note in () if isinstance(origin, RunDir) else origin.notes:
         say(f"note: {note}")
     if isinstance(origin, RunDir) and origin.path.parent == paths.runs_dir():

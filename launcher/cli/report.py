@@ -13,6 +13,7 @@ from launcher.cli.output import (
     Names,
     Run,
     Source,
+    find,
     pasted_text,
     put,
     put_json,
@@ -150,7 +151,7 @@ def status(
 ) -> None:
     """Print the status of a run, or its note."""
     if note:
-        _note(directory.find(run), text, json)
+        _note(find(run), text, json)
         return
     if text is not None:
         raise UserError("status takes one run", f"to set a note: 'ppo-tui status {run} --note TEXT'")
@@ -162,7 +163,7 @@ def status(
     from launcher.runs.watch.run_settings import lineage
     from launcher.runs.watch.startup import stage_lines, startup_of
 
-    target = directory.find(run)
+    target = find(run)
     state = kept(target)
     info = target.read_info()
     parent, start, saved = info.parent, startup_of(target, state), checkpoint_sizes(target)
@@ -171,19 +172,12 @@ def status(
         starting = {"startup": start.to_json()} if start else {}
         judged = {"checks": _with_trials(target, state.checks)}
         kept_on_disk = {"checkpoints": [{"step": step, "bytes": taken} for step, taken in saved.items()]}
-        put_json(
-            {
-                "schema": SCHEMA,
-                **state.to_json(),
-                **judged,
-                **forked,
-                **starting,
-                **kept_on_disk,
-                **_takeover(target, state),
-            }
-        )
+        head = {"schema": SCHEMA, "name": info.name, **state.to_json(), **judged}
+        put_json({**head, **forked, **starting, **kept_on_disk, **_takeover(target, state)})
         return
     put(f"run      {target.id}")
+    if info.preset_name:
+        put(f"preset   {info.preset_name}")
     unknown = " (exit code unknown)" if state.state == "finished" and state.exit and state.exit.code is None else ""
     put(f"state    {_word(state)}{unknown}" + _phase(state))
     if came := lineage(info.after):

@@ -6,14 +6,13 @@ from typing import Annotated
 import typer
 
 from launcher.cli import checking, comparisons, config, data, launch, presets, queueing, report, timing, upkeep
-from launcher.cli.output import put, put_json, put_table, put_text, say
+from launcher.cli.output import find, put, put_json, put_table, put_text, say
 from launcher.cli.parsing import Commands, wrong_use
 from launcher.cli.samples import samples
 from launcher.cli.screen import Screen, Served
 from launcher.core.errors import UserError
 from launcher.core.old_names import current_name, renamed
 from launcher.core.tables import read_tables
-from launcher.record.layout import find
 
 app = typer.Typer(
     cls=Commands,

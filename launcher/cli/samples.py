@@ -4,12 +4,11 @@ from typing import Annotated
 
 import typer
 
-from launcher.cli.output import Json, Run, put, put_json, say
+from launcher.cli.output import Json, Run, find, put, put_json, say
 from launcher.core.errors import UserError
 from launcher.core.format import counted, number
 from launcher.core.text import allowed_steps, near_hint
 from launcher.metrics.records import jsonable
-from launcher.record.layout import find
 
 _KINDS = ("rollout", "validation")
 

@@ -21,6 +21,7 @@ from launcher.cli.output import (
     Yes,
     confirm,
     fail,
+    find,
     put,
     put_json,
     put_result,
@@ -31,7 +32,7 @@ from launcher.cli.output import (
 )
 from launcher.core.errors import UserError
 from launcher.core.format import amount, counted, number
-from launcher.record.layout import find
+from launcher.record import layout
 
 if TYPE_CHECKING:
     from launcher.compare.paired import Paired
@@ -179,7 +180,7 @@ def delete(run: Run, yes: Yes = False) -> None:
     from launcher.runs.act.removal import check
     from launcher.runs.act.removal import delete as remove
 
-    target = find(run)
+    target = layout.find(run)  # without a note: of several runs of that name none is meant
     if believed := check(target):
         say(believed)
     confirm(f"Delete run {target.id} ({target.path}) and its checkpoints?", yes, f"deleting run {target.id}")

@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
@@ -66,11 +66,11 @@ class RunResults:
         return fields | jsonable({key: value for key, value in fields.items() if isinstance(value, float)})
 
 
-def find_runs(words: Sequence[str]) -> list[RunDir]:
-    """The runs that are compared: two to eight, each once. Raises UserError."""
+def find_runs(words: Sequence[str], note: Callable[[str], None] | None = None) -> list[RunDir]:
+    """The runs that are compared: two to eight, each once; `note` as in `find`. Raises UserError."""
     if not FEWEST <= len(words) <= MOST:
         raise UserError(f"compare expects {FEWEST} to {MOST} runs, not {len(words)}", "'ppo-tui list' lists the runs")
-    runs = [find(word) for word in words]
+    runs = [find(word, note) for word in words]
     ids = [run.id for run in runs]
     for index, word in enumerate(words):
         if ids[index] in ids[:index]:

@@ -13,11 +13,10 @@ from launcher.core.files import write_atomic
 from launcher.core.yaml_bounds import refusal
 from launcher.record.json import RARE, SCHEMA, Record
 
-_NAME = re.compile(r"^name: .*", re.MULTILINE)
 _SAVES = re.compile(r"^ +save_every: ([1-9]\d*)$", re.MULTILINE)  # of the preset
 _ON_CPU = re.compile(r"^(?:on_cpu: true|- trainer\.device=cpu)$", re.MULTILINE)  # the latter in version 0.1
 _KEY = re.compile(r"^([a-z_]+):", re.MULTILINE)
-_PLAIN = re.compile(r"name: ((?!(?:null|true|false|yes|no|on|off|y|n)$)[A-Za-z][\w.-]*)", re.ASCII | re.IGNORECASE)
+_PLAIN = re.compile(r"\w*name: ((?!(?:null|true|false|yes|no|on|off|y|n)$)[A-Za-z][\w.-]*)", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +55,7 @@ class Preflight(Record):
 class RunInfo(Record):
     """The settings of a run.
 
+    `name` is the one given to the run, or else that of its preset, which `preset_name` has where they differ.
     `preset` is None for a log from elsewhere that does not show its configuration. `preset_notes` name the parts that a
     preset from a log lacks. `env` contains no secrets; `versions` are those of ppo-tui, Python and veRL's packages;
     `framework` is the one that made the run if not veRL, as in `launcher.metrics.frameworks.described`;
@@ -80,6 +80,7 @@ class RunInfo(Record):
     imported_from: tuple[str, ...] = field(default=(), metadata=RARE)
     replay_of: str | None = field(default=None, metadata=RARE)
     framework: dict[str, Any] | None = field(default=None, metadata=RARE)
+    preset_name: str | None = field(default=None, metadata=RARE)
 
     @classmethod
     def read(cls, path: Path) -> "RunInfo":
@@ -97,6 +98,11 @@ class RunInfo(Record):
         text = io.StringIO()
         yaml.dump({"schema": SCHEMA, **self.to_json()}, text)
         write_atomic(path, text.getvalue().encode())
+
+    @property
+    def of_preset(self) -> str:
+        """The name of its preset."""
+        return self.preset_name or self.name
 
     @property
     def from_log(self) -> bool:
@@ -137,12 +143,20 @@ class Head(NamedTuple):
     keys: frozenset[str]
     saves: int = 0
     """Steps between checkpoints by its preset; 0: it saves none."""
+    of_preset: str | None = None
 
     @classmethod
     def read(cls, path: Path) -> "Head":
         text = _text(path)
         on_cpu, saves = _ON_CPU.search(text) is not None, _SAVES.search(text)
-        return cls(_name(text), on_cpu, frozenset(_KEY.findall(text)), int(saves[1]) if saves else 0)
+        keys, name = frozenset(_KEY.findall(text)), _name(text)
+        preset = _name(text, "preset_name") if "preset_name" in keys else name
+        return cls(name, on_cpu, keys, int(saves[1]) if saves else 0, preset)
+
+    @property
+    def named(self) -> bool:
+        """Whether the run has a name that is not its preset's."""
+        return self.name != self.of_preset
 
     @property
     def from_log(self) -> bool:
@@ -165,11 +179,11 @@ def read_name(path: Path) -> str | None:
     return _name(_text(path))
 
 
-def _name(text: str) -> str | None:
-    line = _NAME.search(text)
+def _name(text: str, key: str = "name") -> str | None:
+    line = re.search(rf"^{key}: .*", text, re.MULTILINE)
     if line and (plain := _PLAIN.fullmatch(line[0])):  # as nearly all are; asking YAML takes half a millisecond
         return plain[1]
-    name = ((mapping_of(line[0]) if line else {}) or mapping_of(text)).get("name")
+    name = ((mapping_of(line[0]) if line else {}) or mapping_of(text)).get(key)
     return None if name is None else str(name)
 
 

@@ -22,7 +22,7 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -36,6 +36,8 @@ from launcher.record.info import Head, RunInfo, read_name
 from launcher.record.process import locked
 
 _HIDDEN = ".new-"
+_SHOWN = 8  # ids of the runs that a word matches
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,39}", re.ASCII)  # that a run is given
 _CREATED = re.compile(rb'\{(?:"(?:schema|state|outcome|attempt)":[^,{}\[\]]*,)*"created":(\d+\.?\d*)[,}]')
 _ABANDONED = 60.0  # seconds; one that another start has just made may not have its lock yet
 
@@ -257,8 +259,40 @@ def _created(run: RunDir) -> float:
     return 0.0
 
 
-def find(word: str) -> RunDir:
-    """Finds a run by its id, a unique prefix of one, a name (its newest run), or `last`. Raises UserError."""
+def require_name(name: str) -> None:
+    """Raises UserError for a name that a run cannot be given; "" is none."""
+    if name and (name == "last" or not _NAME.fullmatch(name)):
+        hint = "use up to 40 letters, digits, '-', '_' and '.', first a letter or digit; 'last' is the newest run"
+        raise UserError(f"--name '{name}' is not allowed", hint)
+    if name and (paths.runs_dir() / name).exists():
+        raise UserError(f"--name '{name}' is the id of a run", "use another name")
+
+
+def matching(word: str, known: Mapping[str, str | None], note: Callable[[str], None] | None = None) -> str | None:
+    """The id that a word means, which is the start of one, or a name; None for no run. Raises UserError.
+
+    `known` are the names by id, the newest first: of several runs with a name the newest is meant, and `note` gets a
+    line. Without `note` none is meant, as what acts on the wrong run may not be undone.
+    """
+    ids = [id for id in known if word and id.startswith(word)]
+    named = [id for id, name in known.items() if name == word]
+    if named and set(ids) - set(named):
+        raise UserError(
+            f"'{word}' is the name of run {named[0]} and the start of the id of {', '.join(ids[:_SHOWN])}",
+            f"use {named[0]} for the run with this name",
+        )
+    found = named or ids
+    if len(found) > 1 and not (named and note):
+        some = ", ".join(found[:_SHOWN]) + (", ..." if len(found) > _SHOWN else "")
+        hint = "use the id of one" if named else "use more of the id"
+        raise UserError(f"'{word}' matches {counted(len(found), 'run')} ({some})", hint)
+    if len(found) > 1 and note:
+        note(f"note: {counted(len(found), 'run')} have the name '{word}'; this is the newest, {found[0]}")
+    return next(iter(found), None)
+
+
+def find(word: str, note: Callable[[str], None] | None = None) -> RunDir:
+    """Finds a run by its id, a unique prefix of one, a name, or `last`; `note` as in `matching`. Raises UserError."""
     runs = all_runs()
     if not runs:
         require_readable()
@@ -269,18 +303,11 @@ def find(word: str) -> RunDir:
     for run in runs:
         if run.id == word:
             return run
-    prefixed = [run for run in runs if run.id.startswith(word)] if word else []
-    if len(prefixed) == 1:
-        return prefixed[0]
-    names = {run.id: run.read_name() or "" for run in runs}
-    for run in runs:
-        if names[run.id] == word:
-            return run
-    if prefixed:
-        some = ", ".join(run.id for run in prefixed[:4])
-        raise UserError(f"'{word}' matches {counted(len(prefixed), 'run')} ({some})", "use more of the id")
-    begun = next((name for name in names.values() if word and name.startswith(word)), None)
-    near = begun or nearest(word, [*names, *names.values(), "last"])
+    names = {run.id: run.read_name() for run in runs}
+    if (found := matching(word, names, note)) is not None:
+        return next(run for run in runs if run.id == found)
+    begun = next((name for name in names.values() if word and name and name.startswith(word)), None)
+    near = begun or nearest(word, [*names, *filter(None, names.values()), "last"])
     _refuse_file(word)
     raise UserError(f"no run named '{word}'", hint_of(near, "'ppo-tui list' lists the runs, 'last' is the newest"))
 
@@ -289,13 +316,19 @@ def names_file(word: str) -> bool:
     """Whether a word with a slash or a suffix names no run, but a file in a folder that exists."""
     path = Path(word).expanduser()
     suffix = path.suffix[1:2].isalpha() and ":" not in word  # neither a version in a name nor the address of a host
-    if not (os.sep in word or suffix) or not path.parent.is_dir():
-        return False
-    try:
-        find(word)
-    except UserError:
-        return True
-    return False
+    return (os.sep in word or suffix) and path.parent.is_dir() and called(word) is None
+
+
+def called(word: str) -> RunDir | None:
+    """The newest run with this name or start of its id; none for a path."""
+    runs = all_runs() if word and "/" not in word else []
+    return next((run for run in runs if run.id.startswith(word) or run.read_name() == word), None)
+
+
+def refuse_run(word: str) -> None:
+    """Raises UserError for the path of a file or folder that is also the id or the name of a run."""
+    if (run := called(word)) is not None:
+        raise UserError(f"'{word}' is a run and a file", f"use ./{word} for the file, {run.id} for the run")
 
 
 def _refuse_file(word: str) -> None:

@@ -23,7 +23,7 @@ from launcher.core.format import counted
 from launcher.core.text import near_hint
 from launcher.record.info import Origin
 from launcher.record.json import RARE, Record
-from launcher.record.layout import RunDir
+from launcher.record.layout import RunDir, matching
 from launcher.record.process import ProcessId, is_locked, locked
 
 _PAUSED = ".paused"  # stands in the folder while nothing of it is to be started
@@ -36,6 +36,7 @@ _thread = threading.local()  # `changing`: it has the lock
 class Queued(Record):
     """A run that waits for its turn on the machine `host`.
 
+    `name` and `preset_name` are those of the future run.
     `preset` is a snapshot with all settings applied, `settings` are those given with it, for display. `needs` is the
     number of GPUs, 0 on the CPU; `gpus` are the requested ones (CUDA_VISIBLE_DEVICES), any if empty. It waits for the
     run `after` to finish. Entries start in the order of `place`; `now`: even if its GPUs are in use. `skipped` is why
@@ -61,6 +62,12 @@ class Queued(Record):
     skipped: str | None = field(default=None, metadata=RARE)
     starter: ProcessId | None = field(default=None, metadata=RARE)
     given: tuple[str, ...] = field(default=(), metadata=RARE)
+    preset_name: str | None = field(default=None, metadata=RARE)
+
+    @property
+    def of_preset(self) -> str:
+        """The name of its preset."""
+        return self.preset_name or self.name
 
     @property
     def run(self) -> RunDir:
@@ -167,19 +174,13 @@ def get(id: str) -> Queued | None:
 
 
 def find(word: str) -> Queued:
-    """Finds an entry by its id, the start of its id, or its name. Raises UserError."""
-    known = entries()
-    for matches in (
-        [each for each in known if each.id == word],
-        [each for each in known if word and each.id.startswith(word)],
-        [each for each in known if each.name == word],
-    ):
-        if len(matches) == 1:
-            return matches[0]
-        if matches:
-            raise UserError(f"'{word}' matches {counted(len(matches), 'run')} of the queue", "use more of the id")
+    """Finds an entry by its id, a unique start of one, or its name if no other has it. Raises UserError."""
+    known = {each.id: each for each in entries()}
+    found = word if word in known else matching(word, {id: each.name for id, each in known.items()})
+    if found is not None:
+        return known[found]
     listed = "'ppo-tui queue' lists its runs"
-    raise UserError(f"no run '{word}' in the queue", near_hint(word, [each.id for each in known], listed))
+    raise UserError(f"no run '{word}' in the queue", near_hint(word, known, listed))
 
 
 def append(entry: Queued) -> Queued:

@@ -263,7 +263,7 @@ def test_the_screen_opens_without_typer(
 
     asked: list[object] = []
     monkeypatch.setattr(cli, "on_terminal", lambda: True)
-    monkeypatch.setattr(cli, "find", lambda word: RunDir(Path("/nowhere/abc")))
+    monkeypatch.setattr(cli, "find", lambda *word: RunDir(Path("/nowhere/abc")))
     monkeypatch.setattr(sys, "argv", ["ppo-tui", *words])
     monkeypatch.setitem(sys.modules, "launcher.cli.root", None)  # an import of it fails
     with pytest.raises(SystemExit) as left:

@@ -14,6 +14,9 @@ from launcher.cli.completion import SCRIPTS, WORDS, complete
 from launcher.core.errors import UserError
 from launcher.core.tables import read_tables
 from launcher.preset.alerting import OPTIONS
+from launcher.record.info import RunInfo
+from launcher.record.layout import create
+from launcher.record.queued import Queued
 from launcher.settings import _NAMES
 
 SEARCHES = Path(__file__).parents[1] / "data" / "searches.toml"
@@ -89,6 +92,17 @@ def test_help_with_an_unknown_word_is_an_error_and_names_near_topics(word: str, 
 def test_completion_offers(words: list[str], wanted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
     assert wanted in [word for word, _ in complete(words)]
+
+
+def test_completion_offers_names_that_runs_were_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    for id, name, preset in (("0a11-mine", "mine", "toy-cpu"), ("0b22-toy-cpu", "toy-cpu", None)):
+        run = create(id)
+        RunInfo(run.id, name, 1.0, preset_name=preset).write(run.run_yaml)
+        Queued(f"9{id}", f"next-{name}", {}, "here", 0, 1.0, 1.0, preset_name=preset).save()
+    offered = [word for word, _ in complete(["status", ""])]
+    assert "mine" in offered and "toy-cpu" not in offered
+    assert [word for word, _ in complete(["queue", "remove", "n"])] == ["next-mine"]
 
 
 def test_the_words_of_completion_are_those_of_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,7 @@ MEANINGS = {
     "--lossy": "Import it although",
     "--model": "Write a checkpoint",
     "--mouse": "Use the mouse",
-    "--name": "Name of the (new )?preset",
+    "--name": "Name of the (run|(new )?preset)",
     "--names": "Table with the names",
     "--note": "Set the note",
     "--output": "(File|Folder) to write",

@@ -354,6 +354,10 @@ def test_what_is_added_is_kept_as_it_is_now(monkeypatch: pytest.MonkeyPatch, tmp
     file.unlink()
     assert (first.needs, first.preset["actor"]["lr"], first.preset["trainer"]["steps"]) == (0, 1e-5, 3)
     second = going.add("toy-cpu", after="mine")
+    given = going.add("toy-cpu", name="base")
+    assert (given.name, given.of_preset, given.id.partition("-")[2]) == ("base", "toy-cpu", "base")
+    assert queued.find("base") == given
+    given.remove()
     assert second.after == first.id and [each.id for each in queued.entries()] == [first.id, second.id]
     with pytest.raises(UserError, match=r"--gpus 0,1 does not match: toy-cpu uses no GPU"):
         going.add("toy-cpu", gpus="0,1")
@@ -390,8 +394,11 @@ def test_the_commands_change_the_queue_and_print_it(capsys: pytest.CaptureFixtur
     table, note = said()
     assert table.splitlines()[1].split(maxsplit=3) == [second, "queued", "CPU", "the queue is paused"]
     assert note == "the queue is paused; 'ppo-tui queue resume' resumes it"
-    with pytest.raises(UserError, match="matches 2 runs"):
-        said("remove", "toy-cpu")
+    for changing in ("pause", "resume", "remove", "start"):
+        said("resume")
+        with pytest.raises(UserError, match=rf"'toy-cpu' matches 2 runs \({second}, {first}\)"):
+            said(changing, "toy-cpu")
+    said("pause")
     with pytest.raises(UserError, match="the queue is paused"):
         said("start", first)
     assert said("remove", first[:6])[1] == f"removed {first} from the queue"

@@ -1,5 +1,6 @@
 """The queue with real processes: starters, supervisors, and drivers in veRL's place."""
 
+import dataclasses
 import os
 import signal
 import socket
@@ -16,7 +17,7 @@ from waiting import wait_for, wait_until
 from launcher.preset.translate import Launch
 from launcher.record import queued
 from launcher.record.info import RunInfo
-from launcher.record.layout import all_runs, create
+from launcher.record.layout import all_runs, create, find
 from launcher.record.process import ProcessId
 from launcher.record.queued import Checked, Queued
 from launcher.record.state import RunState, current
@@ -40,10 +41,10 @@ from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 
 home, check = sys.argv[1:]
 
-def start(loaded, settings, narrate, *, id, after, resume_from, preflight, note):
+def start(loaded, settings, narrate, *, id, after, resume_from, preflight, note, name):
     open(home + "/started", "a").write(id + "\\n")
     with appearing(loaded.name, id) as (run, hidden):
-        RunInfo(run.id, loaded.name, time.time()).write(hidden.run_yaml)
+        RunInfo(run.id, name or loaded.name, time.time()).write(hidden.run_yaml)
         launch = Launch([sys.executable, "-S", "-c", "import time; time.sleep(900)"], {}, [], {"trainer.device": "cpu"})
         write_launch(hidden, hidden.add_attempt(), launch, created=time.time(), run_created=time.time(), cwd=run.path)
     spawn_supervisor(run)
@@ -118,6 +119,13 @@ def test_five_that_look_at_once_start_each_run_once(home: Path, ends: None) -> N
     assert sorted(started(home)) == sorted(run.id for run in all_runs()) and len(all_runs()) == 4
     (left,) = queued.entries()
     assert {left.id, *started(home)} == {*ids} and all(current(run).going for run in all_runs())
+
+
+def test_a_named_entry_becomes_a_run_of_that_name(home: Path, ends: None) -> None:
+    dataclasses.replace(enqueue("1-x"), name="base", preset_name="x").save()
+    assert starter(home).wait() == 0
+    wait_until(lambda: len(all_runs()) == 1, queued.entries)
+    assert find("base").id == "1-x"
 
 
 def test_no_entry_waits_for_the_check_of_another(home: Path, ends: None) -> None:

@@ -7,16 +7,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from commands import call
 
 from launcher.core.errors import UserError
 from launcher.core.files import append_lines, read_json
 from launcher.record import control
 from launcher.record.info import Origin, RunInfo
-from launcher.record.layout import RunDir, all_runs, appearing, create, find
+from launcher.record.layout import RunDir, all_runs, appearing, create, find, require_name
 from launcher.record.machine import MachineSample
 from launcher.record.state import RunState
 from launcher.runs.supervise.disk import MachineLog
 from launcher.runs.watch.checkpoints import latest_checkpoint
+from launcher.runs.watch.source import LogFile, resolve
 
 
 @pytest.fixture(autouse=True)
@@ -61,10 +63,69 @@ def test_runs_are_found_by_id_prefix_name_and_last_newest_first() -> None:
     assert find("last").id == new and find(old).id == old and find(old[:5]).id == old and find("alpha").id == old
 
 
-def test_of_runs_with_the_same_name_the_newest_is_meant() -> None:
+def test_of_runs_with_the_same_name_the_newest_is_meant_and_a_note_says_so() -> None:
+    make("other", 1.0)
     make("same", 1.0)
-    newest = make("same", 2.0)
-    assert find("same").id == newest
+    newest, notes = make("same", 2.0), list[str]()
+    assert find("same", notes.append).id == newest
+    assert notes == [f"note: 2 runs have the name 'same'; this is the newest, {newest}"]
+    assert find(newest, notes.append).id == newest and find("other", notes.append).id and len(notes) == 1
+
+
+@pytest.mark.parametrize("command", [["stop"], ["delete", "--yes"]])
+def test_what_stops_or_deletes_a_run_takes_no_name_of_several(command: list[str]) -> None:
+    same, only = [make("same", 2.0), make("same", 1.0)], make("other", 3.0)
+    _, error, code = call([*command, "same"])
+    assert code == 2 and f"'same' matches 2 runs ({same[0]}, {same[1]})".encode() in error
+    assert [run.id for run in all_runs()] == [only, *same]
+    assert b"this is the newest" in call(["status", "same"])[1]
+    assert only.encode() in call([*command, "other"])[1] and same[1].encode() in call([*command, same[1]])[1]
+    assert (len(all_runs()) == 1) == (command[0] == "delete")
+
+
+def test_a_word_that_is_a_name_and_the_start_of_another_id_is_neither() -> None:
+    by_id = make("alpha", 1.0)
+    by_name = make(by_id[:4], 2.0)
+    with pytest.raises(UserError, match=f"is the name of run {by_name} and the start of the id of {by_id}") as caught:
+        find(by_id[:4])
+    assert caught.value.hint == f"use {by_name} for the run with this name"
+    assert find(by_name).id == by_name and find(by_id).id == by_id and find("alpha").id == by_id
+
+
+def test_a_word_that_is_a_run_and_a_file_is_neither(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    named = make("base.log", 1.0)
+    monkeypatch.chdir(tmp_path)
+    assert resolve("base.log").path == find(named).path
+    Path("base.log").write_text("step:1 - actor/lr:1e-6\n")
+    for word in ("base.log", named, named[:5]):
+        Path(word).write_text("step:1 - actor/lr:1e-6\n")
+        with pytest.raises(UserError, match=f"'{word}' is a run and a file; use ./{word} for the file, {named} for"):
+            resolve(word)
+    assert isinstance(resolve("./base.log"), LogFile)
+
+
+@pytest.mark.parametrize("name", ["last", ".x", "-x", "a b", "a/b", "ü", "x" * 41, "a\n"])
+def test_a_name_has_few_letters(name: str) -> None:
+    with pytest.raises(UserError, match="is not allowed"):
+        require_name(name)
+    for allowed in ("", "a", "lr_1e-6.v2", "7", "x" * 40):
+        require_name(allowed)
+
+
+def test_a_name_is_not_the_id_of_a_run() -> None:
+    with pytest.raises(UserError, match="is the id of a run"):
+        require_name(make("alpha", 1.0))
+
+
+@pytest.mark.parametrize("preset", ["toy-cpu", "null", "two: words"])
+def test_a_named_run_keeps_the_name_of_its_preset(preset: str) -> None:
+    run = create("mine")
+    RunInfo(run.id, "mine", 1.0, preset_name=preset, preset={}).write(run.run_yaml)
+    head = run.read_head()
+    assert (run.read_name(), head.of_preset, head.named) == ("mine", preset, True)
+    assert run.read_info().of_preset == preset
+    RunInfo(run.id, "mine", 1.0, preset={}).write(run.run_yaml)
+    assert (run.read_head().of_preset, run.read_head().named, run.read_info().of_preset) == ("mine", False, "mine")
 
 
 @pytest.mark.parametrize("name", ["plain", "123", "null", "two: words # here", "of two\nlines", "nämlich"])

@@ -44,7 +44,7 @@ def planned_fork(
     """The preset of a fork and its origin, as in `fork`; `undoes` as in `Origin`. Raises UserError."""
     info = refuse_parent(run)
     at = fork_step(run) if step is None else step
-    loaded = restore(info.name, info.preset or {}, settings)
+    loaded = restore(info.of_preset, info.preset or {}, settings)
     after = origin(run, loaded.snapshot(), at, trial, undoes)
     if fork_folder(after) is not None:
         refuse_fixed(info.preset or {}, loaded)

@@ -74,7 +74,7 @@ def queue_log() -> Path:
 
 def check(entry: Queued) -> Checked:
     """Makes the preflight of an entry before its start. Raises UserError or OSError for a run that would fail."""
-    loaded = restore(entry.name, entry.preset)
+    loaded = restore(entry.of_preset, entry.preset)
     env = verl_env.require(loaded.preset.python, loaded.preset.own_verl)
     check_health(loaded.preset.health)
 

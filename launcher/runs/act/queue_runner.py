@@ -21,13 +21,13 @@ from launcher.preset.alerting import STOPPERS, check_health
 from launcher.preset.files import LoadedPreset, load, restore, with_settings
 from launcher.record import queued
 from launcher.record.info import Origin
-from launcher.record.layout import find, new_id, require_writable
+from launcher.record.layout import find, matching, new_id, require_name, require_writable
 from launcher.record.note import is_tag
 from launcher.record.process import ProcessId
 from launcher.record.queued import Queued
 from launcher.runs.act.fork import fork_folder
 from launcher.runs.act.queue_check import Checkers, reason_of
-from launcher.runs.act.start import start
+from launcher.runs.act.start import Narrate, silent, start
 from launcher.runs.supervise.spawn import wake_queue
 from launcher.runs.watch.turns import Turn, arrange, look, turns
 from launcher.verl import hydra
@@ -45,13 +45,17 @@ def add(
     gpus: str | None = None,
     force: bool = False,
     note: str = "",
+    name: str = "",
     origin: Origin | None = None,
+    narrate: Narrate = silent,
 ) -> Queued:
     """Adds a run at the end of the queue with its present settings; later changes of the preset's file have no effect.
 
-    `gpus` as in CUDA_VISIBLE_DEVICES; `note` may have #tags; `origin` is the checkpoint of a fork. Raises UserError.
+    `gpus` as in CUDA_VISIBLE_DEVICES; `note` may have #tags; `name` as in `start`; `origin` is the checkpoint of a
+    fork. Raises UserError.
     """
     require_writable()
+    require_name(name)
     loaded = with_settings(preset, [*settings, *([f"env.{VISIBLE}={gpus}"] if gpus is not None else [])])
     check_health(loaded.preset.health)
     trainer, named = loaded.preset.trainer, visible(loaded.preset.env) or []
@@ -61,8 +65,9 @@ def add(
         hint = f"list {counted(needs, 'GPU')}, or omit --gpus" if needs else "omit --gpus"
         raise UserError(f"--gpus {gpus} does not match: {loaded.name} {uses}", hint)
     new = Queued(
-        id=new_id(loaded.name),
-        name=loaded.name,
+        id=new_id(name or loaded.name),
+        name=name or loaded.name,
+        preset_name=loaded.name if name else None,
         preset=loaded.snapshot(),
         host=socket.gethostname(),
         needs=needs,
@@ -70,7 +75,7 @@ def add(
         added=time.time(),
         settings=tuple(settings),
         gpus=tuple(named) if needs else (),
-        after=_earlier(after) if after else None,
+        after=_earlier(after, narrate) if after else None,
         force=force,
         note=note,
         origin=origin,
@@ -155,7 +160,7 @@ def _start(turn: Turn) -> None:
     """Starts a checked entry; if that fails, the entry keeps the reason."""
     entry = turn.entry
     try:
-        loaded = restore(entry.name, entry.preset)
+        loaded = restore(entry.of_preset, entry.preset)
         chosen = [f"env.{VISIBLE}={','.join(turn.gpus)}"] if turn.gpus and not entry.gpus else []
         folder = fork_folder(entry.origin) if entry.origin else None
         ahead = Ahead(turn.check.findings, turn.check.files)
@@ -165,7 +170,7 @@ def _start(turn: Turn) -> None:
             queued.change(entry, recheck=True, starter=None)
             return
         begin = functools.partial(start, loaded, chosen, _narrate, id=entry.id, preflight=found, note=entry.note)
-        begin(after=entry.origin, resume_from=folder)
+        begin(after=entry.origin, resume_from=folder, name=entry.name if entry.preset_name else "")
     except FileExistsError:  # without locks another process may be at it
         if not entry.run.path.exists():
             queued.change(entry, starter=None)
@@ -183,12 +188,10 @@ def _narrate(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _earlier(word: str) -> str:
+def _earlier(word: str, narrate: Narrate) -> str:
     """The id of the run that another one waits for."""
-    try:
-        return queued.find(word).id
-    except UserError:
-        return find(word).id
+    known = {each.id: each.name for each in reversed(queued.entries())}
+    return word if word in known else matching(word, known, narrate) or find(word, narrate).id
 
 
 def main() -> None:

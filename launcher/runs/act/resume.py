@@ -66,7 +66,7 @@ def _resume(run: RunDir, settings: Sequence[str], narrate: Narrate, step: int | 
     info = run.read_info()
     require(run, Verb.RESUME, state, info)
     step, folder = checkpoint(run, step)
-    loaded = restore(info.name, info.preset or {}, settings)
+    loaded = restore(info.of_preset, info.preset or {}, settings)
     check_health(loaded.preset.health)
     env = verl_env.require(loaded.preset.python, loaded.preset.own_verl)
     preflight = admit(loaded, force=force, narrate=narrate, prepare=lambda: None)

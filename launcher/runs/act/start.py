@@ -16,7 +16,7 @@ from launcher.preset.translate import Launch, RunFolders, build
 from launcher.preset.yaml_text import text_of
 from launcher.record.events import Action, EventLog
 from launcher.record.info import Edit, Origin, Preflight, RunInfo
-from launcher.record.layout import AttemptDir, RunDir, all_runs, appearing, require_writable
+from launcher.record.layout import AttemptDir, RunDir, all_runs, appearing, require_name, require_writable
 from launcher.record.note import RunNote
 from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 from launcher.runs.watch.run_settings import differences, last_settings
@@ -40,17 +40,19 @@ def start(
     id: str | None = None,
     preflight: Preflight | None = None,
     note: str = "",
+    name: str = "",
 ) -> RunDir:
     """Starts a run and returns when its supervisor lives. Missing toy assets are built first.
 
     `after` is the run whose settings were edited for this one, or the parent that it is forked from; `resume_from` a
     checkpoint of another run to begin with; `id` the id of a queued run; `preflight` the earlier findings, if nothing
-    is to be checked again; `note` the note of the run. Raises `check.gate.Refused` for a preset that would fail, unless
-    `force`; then no run is made.
+    is to be checked again; `note` and `name` those of the run, which else has the name of the preset. Raises
+    `check.gate.Refused` for a preset that would fail, unless `force`; then no run is made.
     """
     from launcher.check.gate import admit
 
     require_writable()
+    require_name(name)
     loaded = with_settings(preset, settings)
     if loaded.hides_shipped:
         narrate(f"{loaded.name} is your preset {loaded.path}, which hides the shipped one")
@@ -62,14 +64,15 @@ def start(
 
     if preflight is None:
         preflight = admit(loaded, force=force, narrate=narrate, prepare=prepare)
-    with appearing(loaded.name, id) as (run, hidden):
+    with appearing(name or loaded.name, id) as (run, hidden):
         attempt = hidden.add_attempt()
         launch = build_launch(loaded, env, run, run.attempt(attempt.number), resume_from=resume_from)
         now = time.time()
         after_run = origin(after, loaded.snapshot()) if isinstance(after, RunDir) else after
         info = RunInfo(
             id=run.id,
-            name=loaded.name,
+            name=name or loaded.name,
+            preset_name=loaded.name if name else None,
             created=now,
             preset=loaded.snapshot(),
             preset_file=str(loaded.path) if loaded.origin == "file" else None,
@@ -143,7 +146,7 @@ def note_origin(run: RunDir, after: Origin) -> None:
 def last_run(preset: str) -> tuple[str, Mapping[str, Any]] | None:
     """The id and the settings of the newest run that a preset of this name started."""
     for run in all_runs():
-        info = run.read_info() if run.read_name() == preset else None
+        info = run.read_info() if run.read_head().of_preset == preset else None
         if info is not None and info.preset is not None and not info.from_log:
             return run.id, info.preset
     return None

@@ -41,7 +41,7 @@ def merge(run: RunDir, step: int | None, to: Path | None, narrate: Narrate) -> P
     target = (to or run.path / "merged" / folder.name).expanduser().absolute()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise UserError(f"{target} already exists", "remove it, or choose another folder with --output")
-    env = verl_env.require(None if info.preset is None else restore(info.name, info.preset).preset.python)
+    env = verl_env.require(None if info.preset is None else restore(info.of_preset, info.preset).preset.python)
     assert env.verl is not None
     if versions.number(env.verl) < _FIRST:
         raise UserError(f"veRL {env.verl} has no model merger", "install veRL 0.4.1 or later")

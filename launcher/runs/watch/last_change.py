@@ -61,7 +61,7 @@ def _new_since_resume(run: RunDir, rule: str) -> bool:
 def _well_before(run: RunDir, info: RunInfo, onset: Onset) -> RunDir | None:
     """The newest earlier run of the same preset that finished and had no flag at that step."""
     for each in all_runs():
-        if each.id == run.id or each.read_name() != info.name:
+        if each.id == run.id or each.read_head().of_preset != info.of_preset:
             continue
         state, created = current(each, checks=False), each.read_info().created or math.inf
         whole = state.state == "finished" and (state.step or 0) >= onset.rose

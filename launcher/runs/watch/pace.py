@@ -36,7 +36,7 @@ def pace_of(name: str, preset: Mapping[str, Any]) -> Pace | None:
     here = socket.gethostname()
     for run in all_runs()[:_LOOKED_AT]:
         head = run.read_head()
-        if head.name != name or head.from_log:
+        if head.of_preset != name or head.from_log:
             continue
         attempt = run.attempt(1)
         launch = attempt.read_launch()

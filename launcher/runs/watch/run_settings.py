@@ -40,7 +40,7 @@ def last_settings(run: RunDir) -> tuple[RunInfo, tuple[str, ...]]:
         from launcher.preset.files import restore
 
         with contextlib.suppress(UserError):  # the preset of another ppo-tui
-            info = dataclasses.replace(info, preset=restore(info.name, info.preset, settings).snapshot())
+            info = dataclasses.replace(info, preset=restore(info.of_preset, info.preset, settings).snapshot())
     return info, settings
 
 
@@ -92,15 +92,16 @@ def changes(infos: Sequence[RunInfo]) -> list[list[Edit]]:
     made elsewhere, the oldest run replaces the preset.
     """
     bases: dict[str, RunInfo] = {}
-    for info in reversed(infos):
-        if info.name not in bases:
-            bases[info.name] = _preset_of(info) or info
-    found = [_edits(bases[info.name], info) for info in infos]
-    runs = Counter(info.name for info in infos)
-    shared = Counter((info.name, str(edit)) for info, edits in zip(infos, found, strict=True) for edit in edits)
+    presets = [info.of_preset for info in infos]
+    for info, name in zip(reversed(infos), reversed(presets), strict=True):
+        if name not in bases:
+            bases[name] = _preset_of(info) or info
+    found = [_edits(bases[name], info) for info, name in zip(infos, presets, strict=True)]
+    runs = Counter(presets)
+    shared = Counter((name, str(edit)) for name, edits in zip(presets, found, strict=True) for edit in edits)
     return [
-        [edit for edit in edits if runs[info.name] == 1 or shared[info.name, str(edit)] < runs[info.name]]
-        for info, edits in zip(infos, found, strict=True)
+        [edit for edit in edits if runs[name] == 1 or shared[name, str(edit)] < runs[name]]
+        for name, edits in zip(presets, found, strict=True)
     ]
 
 
@@ -175,7 +176,7 @@ def _preset_of(info: RunInfo) -> RunInfo | None:
     if info.preset is None or info.imported_from:
         return None
     with contextlib.suppress(UserError):
-        return RunInfo(preset=load(info.preset_file or info.name).snapshot())
+        return RunInfo(preset=load(info.preset_file or info.of_preset).snapshot())
     return None
 
 

@@ -4,7 +4,7 @@ import codecs
 import gzip
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -20,7 +20,7 @@ from launcher.core.tail import lines_of
 from launcher.core.text import clean
 from launcher.metrics.frameworks import Framework
 from launcher.metrics.records import parse_record
-from launcher.record.layout import RunDir, find
+from launcher.record.layout import RunDir, called, find, refuse_run
 
 if TYPE_CHECKING:
     from launcher.runs.watch.tracker_run import TrackerFiles
@@ -58,18 +58,26 @@ class LogFile:
 
 
 def resolve(
-    word: str, names: Framework | None = None, progress: Progress = unseen, *, text: bool = False
+    word: str,
+    names: Framework | None = None,
+    progress: Progress = unseen,
+    note: Callable[[str], None] | None = None,
+    *,
+    text: bool = False,
 ) -> RunDir | LogFile:
-    """Finds the SOURCE: an existing file, or else a run. `names` is the user's table for a file.
+    """Finds the SOURCE: an existing file, or else a run. `names` is the user's table for a file, `note` as for a run.
 
-    `text`: only the text of a file is read, so that it needs no steps and any program may have written it.
+    `text`: only the text of a file is read, so that it needs no steps and any program may have written it. Raises
+    UserError for a word that is both.
     """
     from launcher.runs.watch.tracker_files import is_tracker, newest
 
     path = Path(word).expanduser()
     if path.is_dir() and (path / "run.yaml").exists():
         return RunDir(path.absolute())
-    if is_tracker(path):
+    if (tracker := is_tracker(path)) or path.is_file():
+        refuse_run(word)
+    if tracker:
         tracked = newest(path, names, progress)
         if text and tracked.console is not None:
             return _recognized(tracked.console, None, text=True)
@@ -78,9 +86,9 @@ def resolve(
         return _recognized(path, names, text=text)
     if path.is_dir() and "/" in word:
         raise UserError(f"'{word}' is a folder without a run", _EXPECTED)
-    if "/" in word or path.suffix in (".log", ".jsonl", ".gz", ".txt"):
+    if "/" in word or (path.suffix in (".log", ".jsonl", ".gz", ".txt") and called(word) is None):
         require_file(path, hint="use a console log, a metrics.jsonl or a run")
-    return find(word)
+    return find(word, note)
 
 
 def of_tracker(tracked: "TrackerFiles") -> LogFile:

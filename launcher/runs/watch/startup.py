@@ -179,12 +179,12 @@ def usual_start(run: RunDir, head: Head) -> Usual:
     """
     if head.from_log:
         return Usual({})
-    name, taken, starts = head.name, defaultdict[str, list[float]](list), 0
+    preset, taken, starts = head.of_preset, defaultdict[str, list[float]](list), 0
     work: list[StartupWork] = []
     host = _host(run)
     for other in all_runs()[:_LOOKED_AT]:
         its = other.read_head()
-        if its.name != name or its.from_log or _host(other) != host:
+        if its.of_preset != preset or its.from_log or _host(other) != host:
             continue
         for number, times in islice(_taken(other), _STARTS - starts):
             starts += 1

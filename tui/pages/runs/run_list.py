@@ -1,5 +1,6 @@
 """The runs of this machine as a list shows them; only changed ones are read again."""
 
+import functools
 import math
 import time
 from collections.abc import Collection, Sequence
@@ -126,7 +127,14 @@ def arranged(runs: Sequence[RunSummary], order: str, query: str) -> list[RunSumm
 
 def group_of(run: RunSummary, order: str) -> str:
     """The preset or the first tag that a run is listed under; may be empty."""
-    return run.name if order == "by preset" else next(iter(run.note.tags), "")
+    if order != "by preset":
+        return next(iter(run.note.tags), "")
+    return run.name if run.waits else _preset(run.path) or run.name
+
+
+@functools.cache
+def _preset(run: Path) -> str | None:
+    return RunDir(run).read_head().of_preset
 
 
 def named(names: Collection[str], query: str) -> list[str]:
