@@ -28,7 +28,7 @@ from typing import Protocol
 
 from launcher.core import paths
 from launcher.core.errors import UserError
-from launcher.core.files import make_folder, read_json, require_file
+from launcher.core.files import make_folder, read_json, read_only, require_file
 from launcher.core.format import counted
 from launcher.core.text import hint_of, nearest
 from launcher.record.attempt import Exit, LaunchRecord
@@ -227,11 +227,13 @@ def all_runs() -> list[RunDir]:
 
 
 def require_readable() -> None:
-    """Raises UserError if the folder of the runs cannot be read."""
+    """Makes the folder of the runs if it is missing. Raises UserError if it cannot be made or read."""
+    if read_only() and not paths.runs_dir().exists():
+        return
     try:
+        if not read_only():
+            make_folder(paths.runs_dir())
         os.scandir(paths.runs_dir()).close()
-    except FileNotFoundError:
-        return  # the first run makes it
     except OSError as error:
         raise UserError(f"cannot read {paths.runs_dir()}: {error.strerror}", paths.OTHER_HOME) from None
 

@@ -101,7 +101,7 @@ def test_a_field_has_a_meaning_a_version_and_its_alias() -> None:
     fields = [each for shape in shapes().values() for each in shape.fields]
     assert all(each.meaning and each.since in ("0.1.0", "0.2.0", "0.3.0", "0.4.0") for each in fields)
     assert {"figure", "metric"} <= {each.name for each in shapes()["Bound"].fields}
-    assert "question" in {each.name for each in shapes()["Check"].fields}, "as 0.1 called it"
+    assert "question" in {each.name for each in shapes()["JudgedCheck"].fields}, "as 0.1 called it"
 
 
 def test_the_command_prints_a_schema_that_a_script_can_use() -> None:

@@ -22,6 +22,7 @@ MEANINGS = {
     "--ascii": "Draw with ASCII",
     "--assume": "Check for",
     "--base": "Compare with the model before",
+    "--by": "Who requests it",
     "--checkpoint": "Step of the checkpoint",
     "--command": "Print the exact shell command",
     "--config": "Configuration that a log lacks",
