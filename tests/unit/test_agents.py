@@ -100,7 +100,7 @@ async def test_metrics_are_paged_from_the_newest_step(run: RunDir) -> None:
 async def test_the_user_is_asked_before_a_run_is_touched(run: RunDir, answer: str, mode: str) -> None:
     async with client("--write", answer=answer, mode=mode) as (found, asked):
         text, fine = await called(found, "stop", run=run.id)
-    assert asked == [f"May the agent run this?\n\nppo-tui stop {run.id}"]
+    assert asked == [f"May the agent run this?\n\nppo-tui stop --by agent {run.id}"]
     assert ("not allow" in text) is (answer == "decline")
     assert fine is (answer == "accept")
 
