@@ -90,7 +90,7 @@ def list_runs(
 
 
 def _say_leftovers(states: Sequence[tuple[RunDir, RunState]]) -> None:
-    """Entries of other users that are not used, and processes of ended runs."""
+    """Prints the first queue entry that is refused because of its owner, and processes that ended runs left."""
     for refusal in queued.refused()[:1]:
         say(str(refusal))
     over = {run.id for run, state in states if state.over}

@@ -167,7 +167,7 @@ def _hide(text: str, lower: str, *kinds: str) -> str:
 
 
 def _hide_named(text: str) -> str:
-    """The text with `***` for what follows the name of a secret."""
+    """The text with `***` instead of each value that follows the name of a secret."""
     kept: list[str] = []
     done = at = 0
     while name := _regex("@name@").search(text, at):

@@ -53,7 +53,7 @@ def _mask(word: str, patterns: tuple[re.Pattern[str], ...]) -> str:
 
 
 class _Known:
-    """The hashes of this user, read again when their file changes. `has` asks whether a value is kept."""
+    """The hashes of the values that this user keeps, reloaded when their file changes."""
 
     def __init__(self) -> None:
         self._looked = -_PAUSE

@@ -20,7 +20,7 @@ _KEY_LINES = 400  # of the longest private key, with the lines of others between
 
 
 class Redactor:
-    """Redacts a text that comes in parts, each of whole lines: a private key continues in the next one."""
+    """Redacts a stream of whole lines; it remembers a private key that continues in the next part."""
 
     def __init__(self, *, in_key: bool = False) -> None:
         """`in_key`: the text begins within a private key."""
@@ -48,7 +48,7 @@ class Redactor:
 
 
 def redact(text: str) -> str:
-    """All of a text as `Redactor` returns it."""
+    """A whole text without control characters, and with `***` for its secrets."""
     return Redactor()(text)
 
 

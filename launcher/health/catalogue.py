@@ -22,7 +22,7 @@ _SCALES: dict[str, Callable[[float, float], float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What a group of rules is about; `metrics` are the figures that its texts describe."""
+    """The subject of a group of rules; its texts describe `metrics`."""
 
     meaning: str
     healthy: str

@@ -51,7 +51,7 @@ class _Device:
 
 
 def uuids(devices: Sequence[str] | None) -> tuple[str, ...]:
-    """The UUIDs of the GPUs in CUDA_VISIBLE_DEVICES, in its order; those of all GPUs for None."""
+    """The UUIDs of the GPUs in CUDA_VISIBLE_DEVICES, in its order, or of all GPUs for None."""
     sampler = Sampler(devices)
     found = sampler.uuids
     sampler.close()

@@ -277,7 +277,7 @@ def new_place() -> float:
 
 @contextlib.contextmanager
 def changing(patience: float = _PATIENCE) -> Iterator[None]:
-    """Holds the lock of the queue for what this thread reads and changes meanwhile. Raises OSError."""
+    """Holds the lock of the queue; reentrant within a thread. Raises OSError."""
     refuse_changes(paths.queue_dir())
     if getattr(_thread, "changing", False):
         yield

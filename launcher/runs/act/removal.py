@@ -28,7 +28,7 @@ _PATIENCE = 3.0  # seconds in which killed processes must be gone
 
 
 def check(run: RunDir) -> str:
-    """Raises UserError for a run that has not ended. Returns why one of elsewhere is believed to have."""
+    """The evidence that a run of another container has ended, or "". Raises UserError for a run that has not ended."""
     seen = current(run, checks=False).elsewhere
     require(run, Verb.DELETE, ended(run), run.read_head())
     return f"run {run.id}, of another container or machine, has ended: {seen.words}" if seen is not None else ""

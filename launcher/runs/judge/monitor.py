@@ -310,7 +310,7 @@ class Monitor:
         return self.total is not None and self._printed >= self.total and not self._restarted
 
     def _enter(self, phase: str, now: float, step: int | None = None) -> None:
-        """Enters a phase of a step: that of its span, or else the one after the last step line."""
+        """Enters a phase of `step`; without a span it is the step after the last step line."""
         if self._phases and (phase != self.phase or self.phase_since is None):
             if self.phase == "validate-first" and now > (self.phase_since or now):
                 self._taken["validate"].append(now - (self.phase_since or now))

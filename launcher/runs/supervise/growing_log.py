@@ -14,7 +14,7 @@ _KEPT = 4096  # bytes of the beginning, and of the end of what was read, by whic
 
 
 class Replaced(Exception):
-    """The path has another log now."""
+    """Another log has replaced the one at the path."""
 
 
 class GrowingLog:
@@ -66,7 +66,7 @@ class GrowingLog:
         return all(os.pread(file.fileno(), len(part), at) == part for part, at in places)
 
     def _begin(self, file: FileIO) -> None:
-        """Reads from the beginning; a writer that does not append leaves a hole there."""
+        """Starts from the first byte of data: a truncated log whose writer does not append begins with a hole."""
         self._at, self._head, self._last = 0, b"", b""
         with contextlib.suppress(OSError):  # an empty file
             self._at = os.lseek(file.fileno(), 0, os.SEEK_DATA)

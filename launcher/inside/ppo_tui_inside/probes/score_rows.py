@@ -100,7 +100,7 @@ def value(result: Any) -> tuple[float | None, str | None]:
 
 
 def said(error: BaseException, path: str) -> str:
-    """The words of an error; of one in the syntax of the file the line of code, whose number `line_of` has."""
+    """The message of an error; for a syntax error in the file also the line of code."""
     if isinstance(error, SyntaxError) and error.filename == path and error.text:
         return f"{error.msg}: {error.text.strip()}"
     return str(error)
