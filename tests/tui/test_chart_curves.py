@@ -122,7 +122,8 @@ def test_the_ends_of_a_short_window_late_in_a_run_differ(across: str, ends: tupl
         store.add(StepRecord(step, 600.0 * step, None, {"a": 0.5, "perf/total_num_tokens": tokens}))
     lens.view = View(window=(391, 395), across=across)
     lines = picture(lens.look(Plot("a", curves=[Curve(store.get("a") or series([]))]), store, None))
-    assert (lines[-1].strip().split("─")[0], lines[-1].split("─")[-1]) == ends
+    labels = lines[-1].strip().strip("─").split("─")  # the last step is as wide as the others
+    assert (labels[0], labels[-1]) == ends
 
 
 @given(st.floats(1e-98, 1e290), st.floats(1e-98, 1e290), st.integers(1, 40))

@@ -31,7 +31,7 @@ def test_a_terminal_gets_whole_words(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int, row: list[str]
 ) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((width, 24)))
+    monkeypatch.setattr("shutil.get_terminal_size", lambda **_: os.terminal_size((width, 24)))
     output.put_table(ROWS)
     lines = capsys.readouterr().out.splitlines()
     assert lines[1 : 1 + len(row)] == row and lines[-1] == "bbbbbb  short"

@@ -177,15 +177,12 @@ def test_a_start_keeps_the_gpus_that_it_was_given(gpus: list[FakeGpu]) -> None:
     assert "GPU 2 is reserved for starting" in str(second.waits)
 
 
-def test_gpus_by_uuid_and_those_that_this_shell_may_not_use(
-    gpus: list[FakeGpu], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_gpus_by_uuid_and_those_hidden_here(gpus: list[FakeGpu], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2")
     gpus[1].used = 20 * GIB
     enqueue("named", gpus=("GPU-1",))
     enqueue("any")
-    assert waits()["named"] == "GPU GPU-1 has 20.0 GiB in use"
-    assert chosen() == {"any": ("2",)}
+    assert waits()["named"] == "GPU GPU-1 has 20.0 GiB in use" and chosen() == {"any": ("2",)}
     gpus[1].used = 0
     enqueue("same", gpus=("1",))
     assert waits()["same"] == "GPU 1 is reserved for named", "two names of one GPU"
@@ -193,8 +190,7 @@ def test_gpus_by_uuid_and_those_that_this_shell_may_not_use(
 
 def test_where_gpus_cannot_be_told_one_run_has_them_all(monkeypatch: pytest.MonkeyPatch) -> None:
     FakeNvml([], broken="Driver Not Loaded").install(monkeypatch)
-    enqueue("a")
-    enqueue("b")
+    enqueue("a"), enqueue("b")
     assert chosen() == {"a": ()} and waits()["b"] == "1 GPU; the machine is reserved for a"
 
 
@@ -355,8 +351,7 @@ def test_what_is_added_is_kept_as_it_is_now(monkeypatch: pytest.MonkeyPatch, tmp
     assert (first.needs, first.preset["actor"]["lr"], first.preset["trainer"]["steps"]) == (0, 1e-5, 3)
     second = going.add("toy-cpu", after="mine")
     given = going.add("toy-cpu", name="base")
-    assert (given.name, given.of_preset, given.id.partition("-")[2]) == ("base", "toy-cpu", "base")
-    assert queued.find("base") == given
+    assert [given.name, given.of_preset, given.id[7:]] == ["base", "toy-cpu", "base"] and queued.find("base") == given
     given.remove()
     assert second.after == first.id and [each.id for each in queued.entries()] == [first.id, second.id]
     with pytest.raises(UserError, match=r"--gpus 0,1 does not match: toy-cpu uses no GPU"):

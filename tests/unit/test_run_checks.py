@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import orjson
 import pytest
 
 from launcher.preset.settle import configuration, offers
@@ -19,6 +20,9 @@ from launcher.runs.watch.source import chunks
 from launcher.runs.watch.steps import earlier_steps, steps
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
+KILLED = b"""Traceback (most recent call last):
+RuntimeError: DataLoader worker (pid 4711) is killed by signal: Terminated.
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -76,3 +80,21 @@ def test_limits_that_follow_the_run_move_with_its_steps_and_go_on_after_a_resume
     assert [record.step for _, record in steps(run)][-1] > 11
     (resumed,) = watch(11, [b""])
     assert resumed.bounds == early.bounds and resumed.keys == early.keys
+
+
+@pytest.mark.parametrize("suffixes", [["log"], ["log", "jsonl"]])
+def test_an_error_in_a_log_is_judged_at_the_step_after_which_it_was_printed(
+    suffixes: list[str], tmp_path: Path
+) -> None:
+    rows = [{"step": step, "data": {"actor/entropy": 0.5, "critic/score/mean": 0.1}} for step in range(1, 12)]
+    lines = [b"step:%d - actor/entropy:0.5 - critic/score/mean:0.1\n" % step for step in range(1, 12)]
+    (tmp_path / "x.log").write_bytes(b"".join([*lines[:9], KILLED, *lines[9:]]))
+    (tmp_path / "x.jsonl").write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    (run,) = import_logs([str(tmp_path / f"x.{suffix}") for suffix in suffixes])
+
+    found = judged(run, [])
+
+    (check,) = (check for check in found.checklist.checks() if check.rule == "ERR-1")
+    assert check.since == 9 and check.level >= Level.WARN
+    assert {change.step for change in found.changes if change.rule == "ERR-1" and change.notable} == {9}
+    assert str(found.checklist.verdict) == current(run).verdict
