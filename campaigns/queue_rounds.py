@@ -42,7 +42,7 @@ WANTED = os.pipe()  # runs that need a supervisor
 def run_queue(home: Path, together: bool, random: Random) -> None:
     """A queue runner with stand-ins for veRL: the preflight and the driver."""
 
-    def start(loaded, settings, narrate, *, id, after, resume_from, preflight, note):  # type: ignore[no-untyped-def]
+    def start(loaded, settings, narrate, *, id, after, resume_from, preflight, note, name):  # type: ignore[no-untyped-def]
         env = with_settings(loaded, settings).preset.env
         with appearing(loaded.name, id) as (run, hidden):
             RunInfo(run.id, loaded.name, time.time()).write(hidden.run_yaml)
@@ -106,7 +106,7 @@ def a_round(home: Path, seed: int) -> Counter[str]:
     runner = partial(run_queue, home, together, random)
     runners = {fork(home / "runners.log", runner) for _ in range(2)}
     kill_at = time.monotonic() + 3 * random.random()
-    while runners or queued.entries() or any(current(run).going for run in all_runs()):
+    while runners or any(entry.waits for entry in queued.entries()) or any(current(run).going for run in all_runs()):
         if runners and time.monotonic() > kill_at:
             os.kill(random.choice([*runners]), signal.SIGKILL)
             kill_at = math.inf
@@ -115,7 +115,7 @@ def a_round(home: Path, seed: int) -> Counter[str]:
         with contextlib.suppress(ChildProcessError):
             while pid := os.waitpid(-1, os.WNOHANG)[0]:
                 runners -= {pid}
-        if not runners and queued.entries():  # the next command wakes the queue
+        if not runners and any(entry.waits for entry in queued.entries()):  # the next command wakes the queue
             runners = {fork(home / "runners.log", runner)}
     cut = sum(run.attempt(1).read_exit() is None for run in all_runs())  # the kill came before its supervisor
     found = Counter(started=len(all_runs()) - cut, cut=cut, missing=3 - len(all_runs()))

@@ -9,7 +9,8 @@ import pytest
 from tui.kit.drawing.glyphs import to_ascii
 
 ROOT = Path(__file__).parents[2]
-_READ = set("\xa0‘’‚‛“”„‟•✗➜✨\N{RUNNER}")  # looked for in what people paste, never drawn
+_READ = {*"\xa0‘’‚‛“”„‟•✗➜✨\N{RUNNER}", *"парольñ密码口令", *"\ud800\udfff\ufffd"}
+"""Looked for in what people paste, in words for passwords and in bytes that are no text; never drawn."""
 
 
 def strings(file: Path) -> Iterator[str]:

@@ -15,7 +15,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from launcher.check import cluster_view, loading, reward, row_rules
-from launcher.compare import proposals
 from launcher.record import (
     attempt,
     check,
@@ -45,7 +44,7 @@ from launcher.record.machine import MachineSample
 from launcher.record.process import ProcessId
 from launcher.record.state import RunState, current
 from launcher.runs.act import rehearse
-from launcher.runs.watch import startup
+from launcher.runs.watch import proposals, startup
 
 MODULES = (
     attempt,

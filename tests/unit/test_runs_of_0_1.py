@@ -194,7 +194,7 @@ def test_the_list_of_runs(ppo_tui: Command) -> None:
 def test_status_tells_what_state_json_says(run: RunDir, ppo_tui: Command) -> None:
     (line,) = ppo_tui("status", run.id, "--json")
     found, before = json.loads(line), stored(run.state)
-    assert found.keys() - before.keys() <= {"schema", "startup", "checkpoints"}
+    assert found.keys() - before.keys() <= {"schema", "startup", "checkpoints", "name"}
     for key in before.keys() - {"checks", "exit"}:
         assert found[key] == before[key], key
     said = ppo_tui("status", run.id)
