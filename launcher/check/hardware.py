@@ -16,7 +16,7 @@ from launcher.check.finding import Finding, Level, Words, found, setting
 from launcher.check.subject import Subject
 from launcher.core import paths
 from launcher.core.errors import UserError
-from launcher.core.files import read_only
+from launcher.core.files import open_folders, read_only
 from launcher.core.format import GIB, amount, gib
 from launcher.core.tables import read_tables
 from launcher.estimate.memory import estimate
@@ -67,6 +67,7 @@ def of_machine(machine: Machine, python: str) -> Iterator[Finding]:
         yield found("HW-6", free=gib(machine.host_available))
     yield from limits(len(machine.gpus) > 1)
     yield from ray_folder(os.environ)
+    yield from (found("HW-11", folder=each.place, what=each.what, command=each.hint) for each in open_folders())
 
 
 def gpus(machine: Machine, wanted: int) -> Iterator[Finding]:

@@ -9,12 +9,22 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from launcher.cli.output import say
 from launcher.core.errors import UserError
+from launcher.core.files import open_folders
 from launcher.core.tables import read_tables
 from launcher.core.text import hint_of, near_hint, nearest
 
 _UNCUT = 1000  # characters of a description in the help, which a narrow terminal wraps
 _BRACES = str.maketrans("", "", "{}")  # which Typer puts around required arguments
+
+WRITING = {
+    "ppo-tui": "run stop resume fork sweep delete attach try tune eval import demo clean",
+    "ppo-tui queue": "pause resume start move remove",
+    "ppo-tui preset": "edit copy rename delete import",
+    "ppo-tui data": "toy",
+}
+"""The commands of each group that write into our folders."""
 
 # What an option takes, by the kind of pydantic's error
 _ALLOWED = {
@@ -58,6 +68,10 @@ class Commands(TyperGroup):
             meant = read_tables(Path(__file__).with_name("other_tools.toml")).get(path, {}).get(name)
             hint = hint_of(meant or nearest(name, self.commands), f"'{path} --help' lists all")
             raise UserError(f"no command '{name}'{group}", hint)
+        writes = name in WRITING.get(path, "").split() and not {"--help", "-h"}.intersection(args)
+        if writes and (found := open_folders()):
+            more = f"; 'ppo-tui doctor' lists {len(found) - 1} more" if found[1:] else ""
+            say(f"warning: {found[0]}{more}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 
 from launcher.core.errors import UserError
-from launcher.core.paths import cache_dir
+from launcher.core.paths import cache_dir, own_folders
 from launcher.core.text import near_hint
 
 READ_ONLY = "PPO_TUI_READ_ONLY"
@@ -69,22 +69,34 @@ def guard() -> None:
 def foreign(path: Path) -> UserError | None:
     """Why a file that was found, not named, is not obeyed: another user owns it or its folder, or may write there."""
     for place in (path, path.parent):
-        try:
-            status = place.stat()
-        except OSError:
-            continue
-        mode = stat.S_IMODE(status.st_mode)
-        ours = mode & 0o020 and _only_ours(status.st_gid)
-        if status.st_uid not in (0, os.getuid()):
-            problem, hint = "", f"sudo chown {os.getuid()} '{place}'"
-        elif mode & (0o002 if ours else 0o022):
-            problem, hint = " that other users may write", f"chmod {'o' if ours else 'go'}-w '{place}'"
-        else:
-            continue
-        owner = f"of {_user(status.st_uid)} with mode {mode:04o}{problem}"
-        kind = "a file" if place == path else f"in {place}, a folder"
-        return UserError(f"{path} is not used: it is {kind} {owner}", f"if you trust it: {hint}")
+        if wrong := _open_to_others(place):
+            kind = "a file" if place == path else f"in {place}, a folder"
+            return UserError(f"{path} is not used: it is {kind} {wrong.what}", f"if you trust it: {wrong.hint}")
     return None
+
+
+def open_folders() -> list[UserError]:
+    """The folders of ppo-tui that belong to another user, or where others may write, each with its mode."""
+    places = dict.fromkeys(each for top in own_folders() for each in (top, *top.glob("*")) if each.is_dir())
+    found = ((place, _open_to_others(place)) for place in places)
+    return [UserError(f"a folder {wrong.what}", wrong.hint, str(place)) for place, wrong in found if wrong]
+
+
+def _open_to_others(place: Path) -> UserError | None:
+    """The owner and mode of a file or folder that others may write, with the command that changes this."""
+    try:
+        status = place.stat()
+    except OSError:
+        return None
+    mode = stat.S_IMODE(status.st_mode)
+    ours = mode & 0o020 and _only_ours(status.st_gid)
+    if status.st_uid not in (0, os.getuid()):
+        problem, hint = "", f"sudo chown {os.getuid()} '{place}'"
+    elif mode & (0o002 if ours else 0o022):
+        problem, hint = " that other users may write", f"chmod {'o' if ours else 'go'}-w '{place}'"
+    else:
+        return None
+    return UserError(f"of {_user(status.st_uid)} with mode {mode:04o}{problem}", hint)
 
 
 def obeyed(path: Path) -> Path:

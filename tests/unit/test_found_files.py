@@ -2,6 +2,8 @@
 
 import ast
 import os
+import pwd
+import sys
 import time
 from itertools import product
 from pathlib import Path
@@ -10,9 +12,12 @@ import pytest
 from commands import call
 
 from launcher import settings
+from launcher.check.hardware import of_machine
+from launcher.cli.parsing import WRITING, examples
 from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.core.files import foreign, make_folder
+from launcher.machine.capacity import here
 from launcher.preset.files import load, summary
 from launcher.record import queued
 from launcher.record.queued import Queued
@@ -70,6 +75,27 @@ def test_settings_and_presets_of_others_are_refused_and_a_named_file_is_not(home
         load("mine")
     assert "is not used" in str(summary("mine").error)
     assert load(str(home / "presets" / "mine.yaml")).preset.extends == "toy-cpu"
+
+
+def test_commands_that_write_warn_of_folders_that_others_may_write_and_doctor_names_each(home: Path) -> None:
+    commands = [words.split() for rows in examples().values() for words in rows]
+    written = {f"{group} {name}" for group, names in WRITING.items() for name in names.split()}
+    assert written < {" ".join(["ppo-tui", *words]) for words in commands}
+    for words in commands:  # an unknown option keeps each from its work
+        assert b"warning" not in call([*words, "--none"])[1]
+    (home / "queue").mkdir(mode=0o700)
+    for name, mode in (("cache", 0o777), ("queue/checks", 0o702)):
+        (home / name).mkdir()
+        (home / name).chmod(mode)
+    first = f"warning: {home / 'cache'}: a folder of {pwd.getpwuid(os.getuid()).pw_name} with mode 0777 that other"
+    for words in commands:
+        said = call([*words, "--none"])[1].decode()
+        assert said.count("warning: ") == said.count(first) == (" ".join(["ppo-tui", *words]) in written), words
+    assert "warning: " not in call(["run", "--help"])[1].decode()
+    found = {each.message.split()[0]: each.fix for each in of_machine(here(), sys.executable) if each.id == "HW-11"}
+    assert list(found) == [str(home / "cache"), str(home / "queue" / "checks")]
+    assert "chmod o-w" in found[str(home / "cache")] or "chmod go-w" in found[str(home / "cache")]
+    assert (home / "cache").stat().st_mode & 0o777 == 0o777, "it is not changed"
 
 
 def test_every_folder_that_we_make_is_for_its_owner_only(home: Path) -> None:
