@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
+from string import ascii_letters, digits
 
 from launcher.core import paths
 from launcher.core.secret_forms import HIDDEN, is_secret
@@ -38,18 +39,12 @@ def keep(env: Mapping[str, str]) -> None:
 
 def mask(text: str) -> str:
     """The text with `***` for each word, or part of one between signs, that equals a kept value."""
-    if patterns := _known.patterns():
-        for word in text.split():
-            if len(word) >= _known.shortest and (masked := _mask(word, patterns)) != word:
+    _known.look()
+    if _known.run and _known.run in text.encode(errors="replace").translate(_known.members):
+        for word in _known.long.findall(text):
+            if (masked := _known.mask(word)) != word:
                 text = text.replace(word, masked)
     return text
-
-
-def _mask(word: str, patterns: tuple[re.Pattern[str], ...]) -> str:
-    for pattern in patterns:
-        for match in reversed([match for match in pattern.finditer(word) if _known.has(match[1])]):
-            word = word[: match.start()] + HIDDEN + word[match.end(1) :]
-    return word
 
 
 class _Known:
@@ -59,16 +54,16 @@ class _Known:
         self._looked = -_PAUSE
         self._seen: tuple[Path, int, float] | None = None
         self._patterns: tuple[re.Pattern[str], ...] = ()
-        self.has = lru_cache(maxsize=1 << 15)(self._has)
+        self.mask = lru_cache(maxsize=1 << 15)(self._mask)
         self._key, self._hashes = b"", frozenset[str]()
-        self.shortest = 0  # characters of a value
+        self.long = re.compile("")  # words of the signs of all values, as long as the shortest of them
+        self.members, self.run = b"", b""  # bytes of such words become `x`: most lines have no run of them
 
-    def patterns(self) -> tuple[re.Pattern[str], ...]:
-        """Words of the lengths and signs of the values; most lines of a log have none."""
+    def look(self) -> None:
+        """Reads the files if they have not been looked at for a while."""
         if (now := time.monotonic()) - self._looked > _PAUSE:
             self._looked = now
             self.read()
-        return self._patterns
 
     def read(self) -> None:
         """Reads the files if they have changed."""
@@ -82,14 +77,25 @@ class _Known:
             rows = [line.split(" ") for line in _file().read_text("utf-8").splitlines()]
         rows = [row for row in rows if len(row) == 3 and row[0].isdecimal() and self._key]
         self._seen, self._hashes = seen, frozenset(row[1] for row in rows)
-        kinds = sorted({(row[0], re.escape(row[2])) for row in rows})
+        kinds = sorted({(int(row[0]), re.escape(row[2])) for row in rows})
         starts = [rf"(?<![{_ALNUM}])(?=([{_ALNUM}_{signs}]{{{length}}})(?![{_ALNUM}]))" for length, signs in kinds]
         self._patterns = tuple(map(re.compile, starts))
-        self.shortest = min((int(row[0]) for row in rows), default=0)
-        self.has.cache_clear()
+        self.run = b""
+        if rows:
+            self.long = re.compile(rf"[{_ALNUM}_{''.join(signs for _, signs in kinds)}]{{{kinds[0][0]},}}")
+            word = f"{ascii_letters}{digits}_{''.join(row[2] for row in rows)}".encode()
+            self.members = bytes(b"x"[0] if byte in word else 0 for byte in range(256))
+            self.run = b"x" * kinds[0][0]
+        self.mask.cache_clear()
 
-    def _has(self, value: str) -> bool:
+    def has(self, value: str) -> bool:
         return bool(self._hashes) and _hash(value, self._key) in self._hashes
+
+    def _mask(self, word: str) -> str:
+        for pattern in self._patterns:
+            for match in reversed([match for match in pattern.finditer(word) if self.has(match[1])]):
+                word = word[: match.start()] + HIDDEN + word[match.end(1) :]
+        return word
 
 
 _known = _Known()
