@@ -249,9 +249,9 @@ def read_alerts() -> dict[str, str]:
 
 
 def keep_theme(name: str) -> None:
-    """Writes the theme into config.yaml; every other line stays. Raises OSError."""
+    """Writes the theme into config.yaml; every other line stays. Raises UserError, OSError."""
     path = settings_file()
-    text = path.read_text("utf-8") if path.exists() else ""
+    text = obeyed(path).read_text("utf-8") if path.exists() else ""
     line = f"theme: {name}"
     text, replaced = _THEME.subn(line, text, count=1)
     if not replaced:

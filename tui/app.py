@@ -27,6 +27,7 @@ from textual.types import CSSPathType
 
 from launcher.cli.screen import ScreenRequest
 from tui.kit import terminal
+from tui.kit.actions.background import reported
 from tui.kit.actions.editing import edit_preset
 from tui.kit.drawing.glyphs import to_ascii
 from tui.kit.key_order import KeyOrder
@@ -168,10 +169,8 @@ class PpoTui(App[None]):
         """Stores the theme chosen in the palette for the next start."""
         from launcher.settings import keep_theme
 
-        try:
+        with reported(self, "Cannot save the theme", "warning"):
             keep_theme(theme.name)
-        except OSError as error:
-            self.notify(f"Cannot save the theme: {error}", severity="warning", markup=False)
 
     def _tell_title(self, title: str) -> None:
         terminal.send(self, terminal.title(to_ascii(title) if self.request.settings.ascii else title))

@@ -15,7 +15,7 @@ from launcher.check.finding import Finding, Words, found
 from launcher.check.row_rules import Rows
 from launcher.check.subject import Subject
 from launcher.core import paths
-from launcher.core.files import beside, cache, read_json
+from launcher.core.files import beside, cache, foreign, read_json
 from launcher.core.text import clean, did_you_mean
 from launcher.estimate import models
 from launcher.verl.config import MODEL_PATH
@@ -90,7 +90,7 @@ def look(subject: Subject, file: str, *, measured: bool = False) -> Rows:
     stamps = [_stamp(each) for each in watched]
     mark = hashlib.sha256(orjson.dumps([request, stamps])).hexdigest()[:16]
     known = paths.cache_dir() / "preflight" / f"rows-{mark}.json"
-    answer = read_json(known)
+    answer = {} if foreign(known) else read_json(known)
     if not answer:
         env = {"HF_HUB_OFFLINE": "1", "USE_TORCH": "0", "TOKENIZERS_PARALLELISM": "false"}
         answer = worker.ask(subject.python, "read_rows", request, timeout=TIMEOUT, env=env)

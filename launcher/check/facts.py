@@ -16,7 +16,8 @@ from pathlib import Path
 import orjson
 
 from launcher.core import paths
-from launcher.core.files import cache
+from launcher.core.errors import UserError
+from launcher.core.files import cache, obeyed
 from launcher.core.tables import read_tables, record
 from launcher.verl.defaults import NEWEST
 
@@ -109,8 +110,8 @@ def read(version: str, verl: Path | None) -> SourceFacts:
     mark = hashlib.sha256(asked.encode()).hexdigest()[:8]
     known = paths.cache_dir() / "verl-facts" / f"{version}-{mark}.json"
     try:
-        return SourceFacts(**orjson.loads(known.read_bytes()))
-    except (OSError, orjson.JSONDecodeError, TypeError):
+        return SourceFacts(**orjson.loads(obeyed(known).read_bytes()))
+    except (UserError, OSError, orjson.JSONDecodeError, TypeError):
         pass
     found = SourceFacts(_classes(verl), _names(verl), _checked(verl))
     cache(known, orjson.dumps(dataclasses.asdict(found)))

@@ -68,7 +68,7 @@ def guard() -> None:
 
 def foreign(path: Path) -> UserError | None:
     """Why a file that was found, not named, is not obeyed: another user owns it or its folder, or may write there."""
-    for place in (path, path.parent):
+    for place in (path, path.parent) if path.exists() else ():
         if wrong := _open_to_others(place):
             kind = "a file" if place == path else f"in {place}, a folder"
             return UserError(f"{path} is not used: it is {kind} {wrong.what}", f"if you trust it: {wrong.hint}")
@@ -132,10 +132,11 @@ def make_folder(path: Path) -> None:
 
 
 def write_atomic(path: Path, content: bytes) -> None:
-    """Replaces a file: a temporary one of this thread, fsync, rename."""
+    """Replaces a file: a temporary one of this thread, fsync, rename. It is writable for its owner only."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
-        with temporary.open("wb") as file:
+        how = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+        with os.fdopen(os.open(temporary, how, 0o644), "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

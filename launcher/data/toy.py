@@ -12,7 +12,7 @@ from pathlib import Path
 
 from launcher import inside
 from launcher.core.errors import UserError, of_writing
-from launcher.core.files import make_folder
+from launcher.core.files import foreign, make_folder
 from launcher.core.paths import cache_dir
 from launcher.inside.ppo_tui_inside.probes.toy_task import FULL, RECIPE
 
@@ -36,6 +36,7 @@ def ensure(*, python: str = sys.executable, progress: Callable[[str], None] = la
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,
                     text=True,
+                    umask=0o077,
                 )
             except OSError as error:
                 raise UserError(f"the toy model could not be built with {python}: {error.strerror}", _DOCTOR) from None
@@ -58,8 +59,8 @@ def ensure_for(model: str | None, python: str, progress: Callable[[str], None]) 
 
 
 def _recipe(folder: Path) -> str | None:
-    try:
-        return (folder / "recipe").read_text()
+    try:  # files of other users are made anew
+        return None if any(map(foreign, folder.rglob("*"))) else (folder / "recipe").read_text()
     except OSError:
         return None
 

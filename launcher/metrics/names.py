@@ -2,7 +2,7 @@
 
 from typing import Literal, NamedTuple
 
-from launcher.core.files import make_folder, read_json, write_json
+from launcher.core.files import foreign, make_folder, obeyed, read_json, write_json
 from launcher.core.paths import layout_file
 from launcher.metrics.store import Series, SeriesStore
 
@@ -84,18 +84,19 @@ def _moves(series: Series) -> bool:
 
 
 def pinned() -> list[str]:
-    """The pinned keys in the order of pinning; empty if the file is missing or broken."""
-    keys = read_json(layout_file()).get("pins")
+    """The pinned keys in the order of pinning; empty if the file is missing, broken or in the hands of other users."""
+    keys = None if foreign(layout_file()) else read_json(layout_file()).get("pins")
     good = [key for key in keys if isinstance(key, str) and key] if isinstance(keys, list) else []
     return list(dict.fromkeys(good))[:MOST_PINS]
 
 
 def toggle(key: str) -> bool:
-    """Pins or unpins a key; beyond `MOST_PINS` unpins the oldest. Returns whether it is pinned now. Raises OSError."""
-    keys = pinned()
+    """Pins or unpins a key; beyond `MOST_PINS` unpins the oldest. Returns whether it is pinned now. Raises UserError,
+    OSError.
+    """
+    path, keys = obeyed(layout_file()), pinned()
     now = key not in keys
     keys = [*keys, key][-MOST_PINS:] if now else [other for other in keys if other != key]
-    path = layout_file()
     make_folder(path.parent)
     write_json(path, {"schema": 1, "pins": keys})
     return now

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from launcher.core import paths
 from launcher.core.errors import UserError
-from launcher.core.files import make_folder, read_json, write_json
+from launcher.core.files import make_folder, obeyed, read_json, write_json
 from launcher.core.format import SHORT_ID
 from launcher.preset.draft import Draft
 from launcher.preset.files import find, read_text
@@ -64,8 +64,8 @@ def forget_unsaved(draft: Draft) -> None:
 
 
 def restore_unsaved(draft: Draft) -> bool:
-    """Restores an unsaved draft, unless its file has changed since; undo goes back."""
-    found = read_json(_place(draft.path))
+    """Restores an unsaved draft, unless its file has changed since; undo goes back. Raises UserError."""
+    found = read_json(obeyed(_place(draft.path)))
     text = found.get("text")
     if not isinstance(text, str) or found.get("on_disk") != draft.on_disk or text == draft.text:
         return False

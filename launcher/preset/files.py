@@ -100,8 +100,8 @@ def load(name_or_path: str, settings: Sequence[str] = ()) -> LoadedPreset:
     Names are looked up among the user's presets, then the shipped ones; text with `/` or ending in `.yaml` is a file.
     Relative paths in settings start in the working directory. Raises UserError.
     """
-    path, origin = _find(name_or_path, Path.cwd())
-    return _load(path.stem, obeyed(path) if origin == "user" else path, origin, _chain(path), settings)
+    path, origin = find(name_or_path)
+    return _load(path.stem, path, origin, _chain(path), settings)
 
 
 def with_settings(preset: str | LoadedPreset, settings: Sequence[str]) -> LoadedPreset:
@@ -112,8 +112,9 @@ def with_settings(preset: str | LoadedPreset, settings: Sequence[str]) -> Loaded
 
 
 def find(name_or_path: str) -> tuple[Path, Origin]:
-    """The file of a preset's name or path, and its origin. Raises UserError."""
-    return _find(name_or_path, Path.cwd())
+    """The file of a preset's name or path, and its origin. Raises UserError, also for a named one of other users."""
+    path, origin = _find(name_or_path, Path.cwd())
+    return obeyed(path) if origin == "user" else path, origin
 
 
 def read_text(path: Path) -> str:
@@ -185,7 +186,7 @@ def changed_from_base(name_or_path: str) -> tuple[str, list[Edit]]:
 def recipe_about(name: str) -> str:
     """The description of a recipe; for an unreadable one, its error."""
     try:
-        return str(parse(recipes()[name])[0].get("description") or "")
+        return str(parse(_own_or_shipped(recipes()[name]))[0].get("description") or "")
     except UserError as error:
         return str(error)
 
@@ -234,8 +235,12 @@ def _recipe(name: Any, source: str) -> Iterator[Layer]:
     if not isinstance(name, str) or name not in known:
         hint = near_hint(str(name), known, f"use {', '.join(known)}")
         raise UserError(f"no recipe named {name!r}", hint, source)
-    for layer in _chain(known[name] if known[name].is_relative_to(_SHIPPED) else obeyed(known[name])):
+    for layer in _chain(_own_or_shipped(known[name])):
         yield {where: entry for where, entry in layer.items() if where not in _ABOUT}
+
+
+def _own_or_shipped(recipe: Path) -> Path:
+    return recipe if recipe.is_relative_to(_SHIPPED) else obeyed(recipe)
 
 
 def _extended(path: Path, data: Mapping[Any, Any], place: Place, below: tuple[Path, ...]) -> Iterator[Layer]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from launcher.core import paths
 from launcher.core.errors import UserError
-from launcher.core.files import write_atomic
+from launcher.core.files import obeyed, write_atomic
 from launcher.core.format import counted
 from launcher.preset import yaml_text
 from launcher.preset.draft import Draft, target, without_source
@@ -37,7 +37,7 @@ def rename(name: str, new: str) -> Path:
 
     The old file is removed last, so that a rename that was cut off loses nothing; repeated, it continues.
     """
-    path = own(name, f"copy it with 'ppo-tui preset copy {name} {new}'")
+    path = obeyed(own(name, f"copy it with 'ppo-tui preset copy {name} {new}'"))
     if "/" in new or new == name:
         raise UserError(f"{new!r} is not a valid new name for preset {name}")
     children = _children(name)  # asked before the new file is one of them
@@ -47,7 +47,7 @@ def rename(name: str, new: str) -> Path:
     elif read_text(moved) != text:
         raise UserError(f"{moved} already exists", "choose another name")
     for child in children:
-        _write(child, yaml_text.put(read_text(child), ("extends",), new))
+        _write(child, yaml_text.put(read_text(obeyed(child)), ("extends",), new))
     path.unlink()
     return moved
 

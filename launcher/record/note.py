@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from launcher.core import paths
-from launcher.core.files import make_folder, read_json, write_json
+from launcher.core.files import foreign, make_folder, read_json, write_json
 from launcher.record.json import RARE, SCHEMA, Record
 
 _TAG = re.compile(r"(?:^|\s)#(\w[\w.-]*)")
@@ -42,7 +42,8 @@ def is_tag(word: str) -> bool:
 
 def last_look(run_id: str) -> float | None:
     """Unix seconds of the last look at a run; None if there was none."""
-    t = read_json(paths.cache_dir() / "seen" / f"{run_id}.json").get("t")
+    file = paths.cache_dir() / "seen" / f"{run_id}.json"
+    t = None if foreign(file) else read_json(file).get("t")
     return float(t) if isinstance(t, (int, float)) and not isinstance(t, bool) else None
 
 

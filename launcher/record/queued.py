@@ -153,8 +153,9 @@ def checked(id: str) -> Checked:
 
 
 def refused() -> list[UserError]:
-    """Why entries that are there are not used: they, or the folder of the queue, are in the hands of other users."""
-    found = (foreign(path) for path in sorted(paths.queue_dir().glob("*.json")))
+    """Why files of the queue are not used: they or their folder are in the hands of other users."""
+    files = (path for each in ("*.json", _PAUSED, "checks/*.json") for path in sorted(paths.queue_dir().glob(each)))
+    found = map(foreign, files)
     return [each for each in found if each is not None]
 
 
@@ -238,7 +239,7 @@ def pause(on: bool) -> None:
     with changing():
         mark = paths.queue_dir() / _PAUSED
         if on:
-            mark.touch()
+            mark.touch(0o600)
         else:
             mark.unlink(missing_ok=True)
 

@@ -20,7 +20,7 @@ from typing import Any
 import orjson
 
 from launcher.core import paths
-from launcher.core.files import cache
+from launcher.core.files import cache, foreign
 from launcher.verl.hydra import quote
 from launcher.verl.programs import Found
 
@@ -67,7 +67,8 @@ def composed(version: str, verl: Path | None, groups: tuple[str, ...] = (), conf
         folder, name, more, stamp = config.folder, config.name, [*config.search, usual], repr(config)
     mark = hashlib.sha256(f"{stamp} {groups}".encode()).hexdigest()[:8]
     known = paths.cache_dir() / "verl-config" / f"{version}-{mark}.json"
-    if not known.is_file():
+    content = known.read_bytes() if known.is_file() and foreign(known) is None else b""
+    if not content:
         places = [quote(f"file://{each}") for each in more if each != folder]
         search = [f"hydra.searchpath=[{','.join(places)}]"] if places else []  # theirs needs `import verl`
         # Hydra keeps global state and takes 25 MB: it works in a process of its own
@@ -75,8 +76,8 @@ def composed(version: str, verl: Path | None, groups: tuple[str, ...] = (), conf
         done = subprocess.run(command, capture_output=True, cwd="/", stdin=subprocess.DEVNULL, timeout=60)
         if done.returncode != 0:
             return None
-        cache(known, done.stdout)
-    tree: Tree = orjson.loads(known.read_bytes() if known.is_file() else done.stdout)
+        cache(known, content := done.stdout)
+    tree: Tree = orjson.loads(content)
     return tree
 
 

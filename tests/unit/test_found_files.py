@@ -1,26 +1,38 @@
 """Files that are found, not named, are obeyed only if nobody else may write them."""
 
 import ast
+import importlib.util
 import os
 import pwd
 import sys
 import time
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from commands import call
 
 from launcher import settings
+from launcher.check import data, facts, worker
 from launcher.check.hardware import of_machine
 from launcher.cli.parsing import WRITING, examples
 from launcher.core import paths
 from launcher.core.errors import UserError
-from launcher.core.files import foreign, make_folder
+from launcher.core.files import foreign, make_folder, write_atomic
+from launcher.data import toy
 from launcher.machine.capacity import here
-from launcher.preset.files import load, summary
+from launcher.metrics.names import pinned, toggle
+from launcher.preset import library
+from launcher.preset.draft import Draft
+from launcher.preset.drafts import keep_unsaved, open_draft, restore_unsaved
+from launcher.preset.files import load, load_text, summary
 from launcher.record import queued
+from launcher.record.note import last_look
 from launcher.record.queued import Queued
+from launcher.verl import defaults
 
 ROOT = Path(__file__).parents[2]
 OTHER, MODES = 12_345, (0o600, 0o644, 0o664, 0o666)
@@ -60,21 +72,86 @@ def test_an_entry_of_another_user_does_not_start_and_the_commands_name_it(home: 
         assert f"{file} is not used" in said and "sudo chown 0" in said
 
 
-@needs_root
-def test_settings_and_presets_of_others_are_refused_and_a_named_file_is_not(home: Path) -> None:
-    (home / "presets").mkdir(mode=0o700)
-    for file, text in (
-        (home / "config.yaml", "max_cpu_runs: 2\n"),
-        (home / "presets" / "mine.yaml", "extends: toy-cpu\n"),
-    ):
-        file.write_text(text)
-        os.chown(file, OTHER, OTHER)
-    with pytest.raises(UserError, match=r"config.yaml is not used: it is a file of user 12345 with mode 0644"):
-        settings.max_cpu_runs()
-    with pytest.raises(UserError, match=r"mine.yaml is not used"):
-        load("mine")
-    assert "is not used" in str(summary("mine").error)
+def draft(text: str) -> Draft:
+    made = Draft(Path("/x/mine.yaml"), "", on_disk=None)
+    made.replace(text)
+    return made
+
+
+def ask(function: Callable[..., object], *words: object) -> Callable[[], bool]:
+    """Whether an answer is what another user may have written into the cache."""
+    return lambda: "theirs" in repr(function(*words))
+
+
+SUBJECT = SimpleNamespace(get=lambda _, other=None: other, below=lambda _: {}, static=False, python="")
+VERL = Path(importlib.util.find_spec("verl").submodule_search_locations[0])  # type: ignore[union-attr,index]
+KINDS: list[tuple[str, str | Callable[[], object], Callable[[], object]]] = [  # what obeys a file returns a true value
+    ("queue/0-x.json", lambda: queued.append(Queued("0-x", "x", {}, "", 0, 0.0, 1.0)), queued.entries),
+    ("queue/checks/0-x.json", '{"refused": "x"}', lambda: queued.checked("0-x").refused),
+    ("queue/.paused", lambda: queued.pause(on=True), queued.paused),
+    ("config.yaml", "max_cpu_runs: 2", settings.max_cpu_runs),
+    ("config.yaml", "mouse: true", lambda: settings.keep_theme("dark") is None),
+    ("presets/mine.yaml", "extends: toy-cpu", lambda: load("mine")),
+    ("presets/mine.yaml", "extends: toy-cpu", lambda: load_text(Path("/x/y.yaml"), "extends: mine")),
+    ("presets/mine.yaml", "extends: toy-cpu", lambda: open_draft("mine")),
+    ("presets/mine.yaml", "extends: toy-cpu", lambda: library.copy("mine", "my")),
+    ("presets/mine.yaml", "extends: toy-cpu", lambda: library.rename("mine", "my")),
+    ("presets/recipes/r.yaml", "description: x", lambda: load("toy-cpu", ["recipe=r"])),
+    ("layout.json", '{"pins": ["a"]}', lambda: pinned() or not toggle("b")),
+    ("cache/drafts/*.json", lambda: keep_unsaved(draft("a: 2")), lambda: restore_unsaved(draft("a: 1"))),
+    ("cache/seen/x.json", '{"t": 1}', lambda: last_look("x")),
+    ("cache/toy/recipe", toy.RECIPE, lambda: toy._recipe(paths.cache_dir() / "toy")),
+    ("cache/verl-config/*.json", '{"theirs": 1}', ask(defaults.composed.__wrapped__, "1", VERL)),
+    ("cache/verl-facts/*.json", '{"names": {"theirs": []}}', ask(facts.read.__wrapped__, "1", VERL)),
+    ("cache/preflight/*.json", '{"failed": "theirs"}', ask(data.look, SUBJECT, "x.parquet")),
+]
+
+
+@pytest.mark.parametrize("place", ["file", "folder"])
+@pytest.mark.parametrize("by", ["nobody", "owner", "mode"])
+@pytest.mark.parametrize("kind", KINDS, ids=[f"{number}-{kind[0]}" for number, kind in enumerate(KINDS)])
+def test_a_file_of_the_home_that_others_may_write_is_not_obeyed(
+    home: Path, kind: tuple[Any, ...], by: str, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "ask", lambda *_, **__: {"rows": 1})
+    pattern, content, obeys = kind
+    if not isinstance(content, str):
+        content()
+    elif "*" in pattern:
+        obeys()  # which makes the file
+    else:
+        make_folder((home / pattern).parent)
+        (home / pattern).touch(0o600)
+    (file,) = home.glob(pattern)
+    if isinstance(content, str):
+        file.write_text(content)
+    written, changed = file.read_bytes(), file if place == "file" else file.parent
+    if by == "owner":
+        if os.getuid():
+            pytest.skip("only root gives files to another user")
+        os.chown(changed, OTHER, OTHER)
+    elif by == "mode":
+        changed.chmod(0o777)
+    mode = f"mode {changed.stat().st_mode & 0o7777:04o}"
+    try:
+        assert bool(obeys()) == (by == "nobody")
+        refused = queued.refused()
+    except UserError as error:
+        refused = [error]
+    if by != "nobody" and (
+        not pattern.startswith("cache/") or "drafts" in pattern
+    ):  # what is in the cache is made again
+        command = f"sudo chown {os.getuid()} '{changed}'" if by == "owner" else f"-w '{changed}'"
+        assert all(words in str(refused[0]) for words in (f"{file} is not used", mode, command))
+        assert file.read_bytes() == written
+
+
+def test_a_preset_named_by_its_path_is_used_and_a_listed_one_has_its_refusal(home: Path) -> None:
+    make_folder(home / "presets")
+    (home / "presets" / "mine.yaml").write_text("extends: toy-cpu")
+    (home / "presets").chmod(0o777)
     assert load(str(home / "presets" / "mine.yaml")).preset.extends == "toy-cpu"
+    assert "mine.yaml is not used" in str(summary("mine").error)
 
 
 def test_commands_that_write_warn_of_folders_that_others_may_write_and_doctor_names_each(home: Path) -> None:
@@ -102,9 +179,12 @@ def test_every_folder_that_we_make_is_for_its_owner_only(home: Path) -> None:
     before = os.umask(0)
     try:
         make_folder(home / "a" / "b" / "c")
+        write_atomic(home / "a" / "file", b"")
+        queued.pause(on=True)
     finally:
         os.umask(before)
     assert [(home / each).stat().st_mode & 0o777 for each in ("a", "a/b", "a/b/c")] == [0o700] * 3
+    assert foreign(home / "a" / "file") is None and queued.paused(), "nor are files that we write for others to write"
     (home / "a").chmod(0o755)
     make_folder(home / "a" / "d")
     assert (home / "a").stat().st_mode & 0o777 == 0o755, "one that exists stays as it is"

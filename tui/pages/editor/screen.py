@@ -104,8 +104,9 @@ class EditorScreen(Page[None]):
 
     def on_mount(self) -> None:
         self.app.title = f"{self.draft.name} - ppo-tui"
-        if not self.read_only and restore_unsaved(self.draft):
-            self.notify("Unsaved changes restored; press u to undo them", timeout=10)
+        with reported(self.app, "Unsaved changes not restored", "warning"):
+            if not self.read_only and restore_unsaved(self.draft):
+                self.notify("Unsaved changes restored; press u to undo them", timeout=10)
         if self._settings and not self.read_only:
             apply(self.app, self.draft, self._settings)
             keep_unsaved(self.draft)

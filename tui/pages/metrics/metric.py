@@ -7,6 +7,7 @@ from textual.app import App, ComposeResult
 
 from launcher.metrics.names import pinned, toggle
 from launcher.metrics.store import SeriesStore
+from tui.kit.actions.background import reported
 from tui.kit.charted import ChartScreen, ViewLine
 from tui.kit.charts.axes import plan
 from tui.kit.charts.run_charts import RunCharts
@@ -75,10 +76,6 @@ class MetricScreen(RunPage, ChartScreen):
 
 def pin(app: App[Any], key: str) -> None:
     """Pins a metric to the dashboard or unpins it, and shows a message."""
-    try:
-        now = toggle(key)
-    except OSError as error:
-        app.notify(f"Cannot save the layout: {error.strerror}", severity="warning", markup=False)
-        return
-    where = "is pinned to the dashboard; on a small screen, press tab there to show it" if now else "is unpinned"
-    app.notify(f"{title(key)} {where}", markup=False)
+    shown = "is pinned to the dashboard; on a small screen, press tab there to show it"
+    with reported(app, "Cannot save the layout", "warning"):
+        app.notify(f"{title(key)} {shown if toggle(key) else 'is unpinned'}", markup=False)
