@@ -47,7 +47,7 @@ class LineTail:
 
     def __init__(self, path: Path, offset: int = 0) -> None:
         self._tail = Tail(path, offset)
-        self._rest = b""
+        self._rest: list[bytes] = []  # parts of a line: joined once, however long it is
 
     @property
     def restarts(self) -> int:
@@ -58,18 +58,25 @@ class LineTail:
         restarts = self._tail.restarts
         chunk = self._tail.read(limit)
         if self._tail.restarts != restarts:
-            self._rest = b""
+            self._rest = []
         if not chunk:
             return []
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        self._rest.append(chunk)
+        if b"\n" not in chunk:
+            return []
+        *lines, last = b"".join(self._rest).split(b"\n")
+        self._rest = [last]
         return lines
 
 
 def lines_of(read: Iterable[bytes]) -> Iterator[bytes]:
     """The lines of pieces of a file, without their newlines."""
-    rest = b""
+    rest: list[bytes] = []  # parts of a line: joined once, however long it is
     for chunk in read:
-        *whole, rest = (rest + chunk).split(b"\n")
-        yield from whole
-    if rest:
-        yield rest
+        rest.append(chunk)
+        if b"\n" in chunk:
+            *whole, last = b"".join(rest).split(b"\n")
+            yield from whole
+            rest = [last]
+    if last := b"".join(rest):
+        yield last
