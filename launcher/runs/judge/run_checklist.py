@@ -124,7 +124,7 @@ def judged(source: RunDir | LogFile, config: Sequence[str], progress: Progress =
         sink.checklist = monitor.checklist
         return sink
     info = source.read_info()
-    recorded = {} if info.replay_of else recorded_sizes(source)  # the log tells of another machine's memory
+    recorded = {} if info.from_log else recorded_sizes(source)  # a log may have the memory of another machine
     framework = described(info.framework)
     make = checklist_maker(info, recorded | sizes, framework)
     sink.checklist = make(pinned)
