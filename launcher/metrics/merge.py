@@ -6,7 +6,8 @@ and a step of either source exists.
 """
 
 import math
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
 
 from launcher.metrics.records import StepRecord, is_step, trains
 
@@ -27,11 +28,13 @@ def merge(console: dict[str, float] | None, file: dict[str, float] | None) -> di
 class Merger:
     """Pairs the two sources of one attempt and returns each step once, in order.
 
-    `both`: a file logger is expected; without one, steps of the console do not wait.
+    `both`: a file logger is expected; without one, steps of the console do not wait. `date` dates those that came at
+    once.
     """
 
-    def __init__(self, both: bool) -> None:
-        self._both = both
+    def __init__(self, both: bool, date: Callable[[Sequence[StepRecord]], None] | None = None) -> None:
+        self._both, self._date = both, date
+        self._ready: list[StepRecord] = []
         self._waiting: dict[int, StepRecord] = {}
         self._console: dict[int, dict[str, float]] = {}
         self._file: dict[int, dict[str, float]] = {}
@@ -58,7 +61,7 @@ class Merger:
         """Whether it is a step that was not returned, or a validation that was logged after its step."""
         return step not in self._done or not (self._both or trains(data))
 
-    def take(self, now: float = math.inf) -> list[StepRecord]:
+    def take(self, now: float = math.inf, most: int = sys.maxsize) -> list[StepRecord]:
         """Removes and returns the steps that are complete or have waited `GRACE` (all of them at `now` = infinity)."""
         ready: list[StepRecord] = []
         for step, record in sorted(self._waiting.items()):
@@ -69,4 +72,8 @@ class Merger:
             del self._waiting[step]
             self._done.add(step)
             ready.append(record)
-        return ready
+        if self._date is not None:
+            self._date(ready)
+        self._ready += ready
+        taken, self._ready = self._ready[:most], self._ready[most:]
+        return taken

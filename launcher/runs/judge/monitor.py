@@ -6,6 +6,7 @@ The supervisor runs it live; `import`, `demo` and `health` run the same code ove
 import dataclasses
 import shlex
 import statistics
+import sys
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -80,14 +81,14 @@ class Monitor:
         self.rollout: Rollout | None = None
         self.trackers: dict[str, TrackedRun] = {}
         self.last_output: float | None = None
-        self._clock, self._tell = clock, tell
+        self._date, self._tell = clock, tell
         self.pinned = dict(pinned or {})
         self.keys = {**keys, **self.pinned}
         self.checklist = make_checklist(self.keys)
         self._sink, self._make_checklist = sink, make_checklist
         self._reader = console.ConsoleReader(framework)
         self._passed, self._timer_ended, self._file_logger = 0, 0.0, file_logger
-        self._merger, self._three_decimals = Merger(both=file_logger), False
+        self._merger, self._three_decimals = Merger(both=file_logger, date=clock), False
         self._begun = False  # a step line was printed
         self._printed = -1  # the step of the last one
         self._restarted = False  # Ray was started since: another attempt may have been appended to the same log
@@ -159,9 +160,9 @@ class Monitor:
             self._take(event, now)
         return self._judge(self._merger.take())
 
-    def collect(self, now: float) -> list[StepRecord]:
+    def collect(self, now: float, most: int = sys.maxsize) -> list[StepRecord]:
         """Writes and judges the steps that are complete; returns them."""
-        return self._judge(self._merger.take(now))
+        return self._judge(self._merger.take(now, most))
 
     def tick(self, now: float, gpu: tuple[float, float] | None, host: tuple[float, float] | None) -> None:
         """Judges what depends on the time: silence and memory (used and total, bytes)."""
@@ -299,7 +300,7 @@ class Monitor:
         again = self._joined or (self.written_here is not None and step < self._printed)  # a line may have two parts
         if step <= self._printed and (self._restarted or (again and trains(data))):
             self._judge(self._merger.take())
-            self._merger = Merger(both=self._file_logger)
+            self._merger = Merger(both=self._file_logger, date=self._date)
             self._told.clear()
             self._renew_checklist()
         self._printed = step
@@ -355,8 +356,6 @@ class Monitor:
             self._sink.health(changes, now)
 
     def _judge(self, records: list[StepRecord]) -> list[StepRecord]:
-        if self._clock is not None:
-            self._clock(records)
         if self._tell is not None:
             for record in records:
                 self._tell(record)

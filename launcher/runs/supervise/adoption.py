@@ -59,7 +59,7 @@ class CatchingUp(DiskSink):
 
     def steps(self, records: list[StepRecord]) -> None:
         fresh = [record for record in records if id(record) not in self._again]
-        self._again.clear()
+        self._again.difference_update(map(id, records))
         self.missed += len(fresh) if self.until is None else 0
         super().steps(fresh)
 

@@ -41,7 +41,8 @@ from launcher.runs.watch.steps import Scores, earlier_steps
 
 _GPU_IDLE = 10  # % of its time that a GPU may work without the run doing anything
 _LAST = 10  # samples before the end in which the host may have been full
-_AT_ONCE = 16  # MiB that are read between two looks for a stop
+_AT_ONCE, _STEPS = 4, 100  # MiB that are read, and steps that are judged, between two looks for a stop
+_TOGETHER = 8  # looks at most before steps are judged: those that are read together are dated together
 
 
 @dataclass(frozen=True)
@@ -96,9 +97,9 @@ class Feed:
         self._held: list[int] = []  # bytes of the run's processes, sampled since the last step
         self._past = CatchingUp(run, attempt, of.events, on_alert) if of.before else None
         self.sink = self._past or DiskSink(attempt, of.events, on_alert, patient=True)
-        # a replayed log tells of another machine's memory
+        # a log may have the memory of another machine
         framework = described(info.framework)
-        sizes = {} if info.replay_of else self._sampling.sizes()
+        sizes = {} if info.from_log else self._sampling.sizes()
         self.monitor = Monitor(
             self.sink,
             checklist_maker(info, sizes, framework, clock=True),
@@ -116,7 +117,7 @@ class Feed:
         self._console, self._metrics = Tail(attempt.console), LineTail(attempt.metrics)
         self._timers = TimerTail(attempt)
         self._console_limit = ConsoleLimit(attempt.console, lambda text: of.events.add(Note(text)))
-        self.behind = False
+        self.behind, self._judging, self._looks = False, False, 0  # more is printed than read, and read than judged
         self._hung, self._low_disk = False, LowDisk()  # that sampling hangs was told; a disk with little room
 
     @property
@@ -154,7 +155,7 @@ class Feed:
     def read(self) -> None:
         """Reads the output since the last poll, in part if a process prints without end, so that a stop is noticed."""
         self._now = now = self._past.since if self._past and self.catching_up else clock.now()
-        for _ in range(_AT_ONCE):
+        for _ in range(0 if self._judging else _AT_ONCE):
             self.behind, passed = False, self._console.passed  # not behind either where reading fails
             chunk, lines = self._console.read(), self._metrics.read()
             self.behind = bool(chunk or lines)
@@ -168,8 +169,16 @@ class Feed:
                 self.monitor.feed_file(lines, now)
             if not self.behind:
                 break
+        self._looks = (self._looks + 1) % _TOGETHER if self.behind and not self._judging else 0
+        if not self._looks:
+            self._judge(now)
+
+    def _judge(self, now: float) -> None:
         with self._guard("steps"):
-            self._take(self.monitor.collect(now))
+            records = self.monitor.collect(now, _STEPS)
+            self._judging = len(records) == _STEPS
+            self._take(records)
+        self.behind = self.behind or self._judging
         if self._past and self.catching_up and not self.behind:
             self._past.until = clock.now()
         if not self.catching_up:
@@ -201,7 +210,8 @@ class Feed:
             self._hung = True
             text = "no samples of the machine for a minute: NVML or the disk does not answer"
             self._of.events.add(Note(text), now)
-        sample = None if self.catching_up else self._sampling.take()
+        old = self.catching_up or (self.behind and self._of.launch.follow is not None)  # the last judged step
+        sample = None if old else self._sampling.take()
         if sample is not None:
             gpus = [(gpu.used, gpu.total) for gpu in sample.gpus if gpu.total and gpu.used is not None]
             fullest = max(gpus, key=lambda gpu: gpu[0] / gpu[1], default=None)
@@ -240,9 +250,10 @@ class Feed:
             self._held = self._held[-1:]  # several steps may come between two samples
 
     def close(self) -> None:
-        """Reads the rest and ends the sampling, after the end of an attempt."""
+        """Judges the last step, unless more was not read, and ends the sampling, after the end of an attempt."""
         with self._guard("steps"):
-            self.monitor.close(clock.now())
+            if not self.behind:
+                self.monitor.close(clock.now())
         with self._guard("scores"):
             self._scores.poll()
         self._sampling.close()

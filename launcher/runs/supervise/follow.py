@@ -5,6 +5,7 @@ written once as a line of a metrics.jsonl.
 """
 
 import contextlib
+import math
 import os
 import threading
 import time
@@ -21,6 +22,7 @@ from launcher.core import clock
 from launcher.core.errors import NoStepYet, UserError
 from launcher.core.files import append_lines
 from launcher.core.format import duration
+from launcher.core.progress import Meter
 from launcher.metrics.frameworks import Framework, described
 from launcher.metrics.records import parse_record
 from launcher.record.attempt import Followed
@@ -39,7 +41,12 @@ _SHARE = 10  # a log that is read anew is left alone for so many times as long a
 _QUIET = 10.0  # seconds without growth after which its writers are looked for
 _FORSAKEN = 86400.0  # seconds without growth after which a log that nobody was seen to hold open has ended
 _DONE = 600.0  # the same where the last step is in it
+_REST = 2.0  # seconds in which a short log is read to its end after a stop
 _FEW = 5  # steps of the beginning, and of the end of what was read, by which a log of rows is recognized
+
+
+class _Stopped(Exception):
+    """The log is not read to its end."""
 
 
 class FileDriver:
@@ -53,7 +60,7 @@ class FileDriver:
         self._path, self._kind, self._tell = Path(followed.path), followed.kind, tell
         self._framework = described(info.framework)
         self._target = attempt.console if self._kind == "console" else attempt.metrics
-        self._over, self._wake = threading.Event(), threading.Event()
+        self._over, self._wake, self._until = threading.Event(), threading.Event(), math.inf
         self.trouble: str | None = None
         self.grown = written(self._path)
         self._code: int | None = None
@@ -68,6 +75,7 @@ class FileDriver:
 
     def terminate(self) -> None:
         """Stops following the log: the program itself is not touched."""
+        self._until = time.monotonic() + _REST
         self._wake.set()
 
     def kill(self) -> None:
@@ -75,7 +83,7 @@ class FileDriver:
 
     def stop_orphan(self) -> None:
         """Stops following the log: the folder of the run was removed."""
-        self._wake.set()
+        self.terminate()
 
     def status(self) -> tuple[int | None, str | None]:
         """The exit code, which only a tracker has."""
@@ -103,6 +111,8 @@ class FileDriver:
             copy.send(True)
         except (OSError, UserError) as error:
             self.trouble = f"cannot read {self._path}: {error}"
+        except _Stopped:  # the log is long
+            pass
         except Replaced:
             self.replaced = True
             self._tell("replaced by another log, which is followed as another run")
@@ -198,13 +208,17 @@ class FileDriver:
         """The complete steps; all of them if `whole`."""
         if self._kind == "rows":
             assert self._framework is not None
-            yield from file_lines(chunks(self._path), self._framework, whole=whole)
+            yield from file_lines(chunks(self._path, Meter(self._go_on, 0)), self._framework, whole=whole)
             return
-        found = read(self._path, self._names())[-1]
+        found = read(self._path, self._names(), self._go_on)[-1]
         self._code = found.exit_code
         numbers = sorted(found.steps)
         for number in numbers if whole or self._code is not None else numbers[:-1]:
             yield found.steps[number].to_line().rstrip()
+
+    def _go_on(self, *_: object) -> None:
+        if time.monotonic() > self._until:
+            raise _Stopped
 
     def _names(self) -> Framework | None:
         return self._framework if self._framework is not None and not self._framework.repository else None

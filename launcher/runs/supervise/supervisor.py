@@ -143,6 +143,9 @@ class Supervisor:
     def _take_over(self) -> bool:
         """Finds the driver that the killed supervisor had started; without one the run ends as failed."""
         assert self.before is not None
+        if self.launch.follow is not None and self.attempt.read_exit() is not None:
+            self._end(None, None)
+            return False
         if self.launch.job is not None or self.launch.follow is not None:
             what = "job" if self.launch.job is not None else "log"
             self.events.add(Note(f"the supervisor was killed; another one follows the {what}"))
@@ -376,24 +379,19 @@ class Supervisor:
 
     def _replace_state(self, outcome: Outcome) -> None:
         known = self.driver.id if self.driver else None
-        if self.before and self.feed.catching_up and self.exit is None:  # figures that are behind are not shown
-            now = replace(self.before, state=self.state, supervisor=_ME, driver=known)
-            self.state_file.write(replace(now, failures=self.failures.summary))
-            return
-        state = RunState(
-            outcome.state,
-            attempt=self.attempt.number,
-            created=self.launch.run_created,
-            started=self.launch.created,
-            supervisor=_ME,
-            driver=known,
-            exit=self.exit,
-            error=outcome.error,
-            cause=outcome.cause,
-            stall=self.driver.away if self.driver else None,
-        )
-        state = self.feed.state(state)
-        self.state_file.write(replace(state, failures=self.failures.summary))
+        if self.before and self.feed.catching_up:  # figures that are behind are not shown
+            state = self.before
+        else:
+            state = RunState(
+                outcome.state,
+                attempt=self.attempt.number,
+                created=self.launch.run_created,
+                started=self.launch.created,
+                stall=self.driver.away if self.driver else None,
+            )
+            state = self.feed.state(state)
+        state = replace(state, state=outcome.state, error=outcome.error, cause=outcome.cause, exit=self.exit)
+        self.state_file.write(replace(state, supervisor=_ME, driver=known, failures=self.failures.summary))
 
 
 _ME = ProcessId.of(os.getpid()) or ProcessId(os.getpid(), clock.now())
