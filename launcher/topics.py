@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from launcher.core.errors import UserError
 from launcher.core.format import counted
 from launcher.core.tables import read_tables
-from launcher.core.text import nearest
+from launcher.core.text import near_hint
 from launcher.search import Words, occurs, ranked
 
 if TYPE_CHECKING:
@@ -56,10 +56,8 @@ def text_of(topic: str) -> str:
         from launcher.metrics.glossary import UNKNOWN, describe
 
         if describe(topic).meaning == UNKNOWN:
-            named = nearest(topic, (each.name for each in topics()))
-            near = list(dict.fromkeys(filter(None, (named, *(each.name for each in search(topic))))))[:_LISTED]
-            said = f"near topics: {', '.join(near)}; " if near else ""
-            raise UserError(f"no topic '{topic}'", f"{said}'ppo-tui help' lists the kinds")
+            hint = near_hint(topic, (each.name for each in topics()), "'ppo-tui help' lists the kinds")
+            raise UserError(f"no topic '{topic}'", hint)
         return f"{topic} (metric)\n\n{_metric_text(topic)}"
     return "\n\n".join(f"{each.name} ({each.kind})\n\n{each.text()}" for each in found)
 

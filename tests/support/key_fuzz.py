@@ -63,9 +63,8 @@ def harmless(folder: Path, probe: dict[str, Any] | None = None) -> Iterator[Path
     home, stub = folder / "home", folder / "python"
     home.mkdir()
     kept, python, here = dict(os.environ), sys.executable, Path.cwd()
-    facts = probe or json.loads(
-        subprocess.run([python, "-c", verl_env._PROBE, *verl_env.PACKAGES], capture_output=True, check=True).stdout
-    )
+    ask = [python, "-c", verl_env._PROBE.replace("{partners}", repr(verl_env.PARTNERS)), *verl_env.PACKAGES]
+    facts = probe or json.loads(subprocess.run(ask, capture_output=True, check=True).stdout)
     (folder / "probe.json").write_text(json.dumps(facts))
     stub.write_text(_STUB.format(here=folder))
     stub.chmod(0o755)
