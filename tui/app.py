@@ -33,7 +33,7 @@ from tui.kit.drawing.glyphs import to_ascii
 from tui.kit.key_order import KeyOrder
 from tui.kit.keys import KEYS
 from tui.kit.navigation import Navigation
-from tui.kit.page import Offers, Page
+from tui.kit.page import Offers, Page, is_open
 from tui.kit.theme import OWN, TERMINAL, foreign_variables, theme_name
 from tui.kit.widgets.log_tail import LogTail
 from tui.kit.widgets.message_line import MessageLine, Said
@@ -259,6 +259,8 @@ class PpoTui(App[None]):
     ) -> bool:
         """Runs an action, or shows the page's reason why it does not work now."""
         name = (parse(action) if isinstance(action, str) else action)[1]
+        if isinstance(default_namespace, Page) and not (default_namespace.is_mounted and is_open(default_namespace)):
+            return True  # its widgets come, or go, one by one
         if isinstance(default_namespace, Offers) and (reason := default_namespace.refusal(name)) is not None:
             self.notify(reason[:1].upper() + reason[1:], severity="warning", markup=False)
             return True

@@ -107,6 +107,9 @@ async def test_units_and_meanings_are_searched_and_nothing_found_is_said(make: S
         assert "None matches the filter" in text(table(app))
         await pilot.press("enter", "p", "enter")  # nothing is chosen: nothing happens
         assert isinstance(app.screen, MetricsScreen) and pinned() == []
+        page = app.screen
+        await pilot.press("escape", "escape")
+        assert app.screen is not page and await app.run_action("filter", page)  # from a menu, too late
 
 
 async def test_the_large_chart_tells_its_figures(make: SimpleNamespace) -> None:
