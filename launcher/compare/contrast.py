@@ -185,7 +185,7 @@ def contrast_rows(results: Sequence[Contrast]) -> list[list[str]]:
 
 
 def steps_words(each: Contrast) -> str:
-    return f"{each.steps[0]}–{each.steps[1]}"
+    return f"{each.steps[0]}–{each.steps[1]}" if each.steps[0] <= each.steps[1] else _DASH
 
 
 def interval_words(each: Contrast) -> str:

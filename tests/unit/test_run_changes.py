@@ -59,7 +59,7 @@ def test_runs_are_named_with_what_differs(home: Path) -> None:
 
 
 def test_settings_are_named_as_what_differs() -> None:
-    given = ["trainer.steps=5", "actor.lr=0.1", "kl.coef=1"]
-    assert asked_words(given) == "lr=0.1 kl.coef=1 steps=5"
+    given = ["trainer.steps=5", "actor.lr=2e-3", "kl.coef=1"]
+    assert asked_words(given) == "lr=0.002 kl.coef=1 steps=5"
     for order in itertools.permutations(given):
         assert asked_words(order) == differs(changes([toy(*order), toy()])[0]), "a label is the same after the start"

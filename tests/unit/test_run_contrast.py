@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from launcher.compare.comparison import Compared
-from launcher.compare.contrast import Contrast, assumptions, contrast_rows, contrasts, spread_rows
+from launcher.compare.contrast import Contrast, assumptions, contrast_rows, contrasts, spread_rows, steps_words
 from launcher.metrics.records import StepRecord
 from launcher.record.info import RunInfo
 from launcher.record.layout import create
@@ -84,6 +84,6 @@ def test_what_cannot_be_compared_says_why() -> None:
     assert found["reward"].hint == "5 steps in common; needs 12, or several seeds"
     assert found["length"].hint == "not logged by both groups in these steps"
     empty = made(3, 1, learning, count=0)
-    assert {each.result for each in contrasts([long, empty])} == {"not judged"}
+    assert {(each.result, steps_words(each)) for each in contrasts([long, empty])} == {("not judged", "–")}
     other = made(4, 1, learning, response_length__mean=float("nan"))
     assert by_figure([long, other])["length"].result == "not judged"

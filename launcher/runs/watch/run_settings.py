@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from launcher.record.layout import RunDir
 _WORDS = ("description", "needs")  # preset fields that are about a preset, and set nothing
 _VERSIONS = "versions."
 _COMMON = ("data.", "actor.", "trainer.")  # groups that need no name
+_POWER = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")  # a number with an exponent
 _COMPARED = 50  # runs whose settings a command compares: reading those of one takes 10 ms
 
 
@@ -130,7 +132,8 @@ def title(name: str, words: str) -> str:
 def asked_words(settings: Sequence[str]) -> str:
     """KEY=VALUE settings in the words and order of `differs`: `lr=0.1` for `actor.lr=0.1`."""
     named = sorted(setting.partition("=") for setting in settings)
-    return " ".join(f"{_short(key)}{equals}{value}" for key, equals, value in named)
+    said = {value: shown_value(float(value)) for _, _, value in named if _POWER.fullmatch(value)}
+    return " ".join(f"{_short(key)}{equals}{said.get(value, value)}" for key, equals, value in named)
 
 
 @cache
