@@ -90,8 +90,11 @@ def list_runs(
 
 
 def _say_leftovers(states: Sequence[tuple[RunDir, RunState]]) -> None:
-    """Prints the first queue entry that is refused because of its owner, and processes that ended runs left."""
-    for refusal in queued.refused()[:1]:
+    """Prints the first queue entry and run that are refused because of their owner, and processes of ended runs."""
+    from launcher.runs.supervise.spawn import not_taken_over
+
+    lost = [each for run, state in states if (each := not_taken_over(run, state)) is not None]
+    for refusal in (*queued.refused()[:1], *lost[:1]):
         say(str(refusal))
     over = {run.id for run, state in states if state.over}
     if left := [pid for pid, run_id in processes_of_runs() if run_id in over]:
@@ -156,7 +159,7 @@ def status(
     if text is not None:
         raise UserError("status takes one run", f"to set a note: 'ppo-tui status {run} --note TEXT'")
     from launcher.metrics.frameworks import described
-    from launcher.runs.supervise.spawn import kept
+    from launcher.runs.supervise.spawn import kept, not_taken_over
     from launcher.runs.watch.checkpoints import checkpoint_sizes, checkpoint_words
     from launcher.runs.watch.history import log_end
     from launcher.runs.watch.problems import problems
@@ -165,6 +168,8 @@ def status(
 
     target = find(run)
     state = kept(target)
+    if (refusal := not_taken_over(target, state)) is not None:
+        say(str(refusal))
     info = target.read_info()
     parent, start, saved = info.parent, startup_of(target, state), checkpoint_sizes(target)
     if json:

@@ -12,12 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from commands import call
 from fake_nvml import FakeGpu, FakeNvml
 from stepping import stepping_run
 from waiting import PATIENCE, wait_for
 
 from launcher.core import paths
 from launcher.core.errors import UserError
+from launcher.core.paths import own_command
 from launcher.preset.files import load
 from launcher.preset.translate import Launch
 from launcher.record import process, queued
@@ -27,7 +29,7 @@ from launcher.record.queued import Checked, Queued
 from launcher.record.state import RunState, current
 from launcher.runs.act import queue_runner, removal
 from launcher.runs.act import stop as stopping
-from launcher.runs.supervise.spawn import orphaned, write_launch
+from launcher.runs.supervise.spawn import adopt, not_taken_over, orphaned, write_launch
 from launcher.runs.watch.possible import Verb, refusal
 from launcher.runs.watch.turns import turns
 
@@ -185,6 +187,32 @@ def test_an_entry_of_a_host_that_is_gone_is_taken_over(monkeypatch: pytest.Monke
     queue_runner.resume(entry)
     (turn,) = turns()
     assert turn.entry.host == os.uname().nodename and turn.unchecked, "its preflight was that of the other host"
+
+
+@pytest.mark.parametrize("by", ["owner", "mode"])
+@pytest.mark.parametrize(
+    "name", ["", "run.yaml", "state.json", "control", "attempts", "attempts/1", "attempts/1/launch.json"]
+)
+def test_a_run_that_other_users_may_write_is_not_taken_over(name: str, by: str) -> None:
+    assert ME is not None
+    run = written(dataclasses.replace(ME, ticks=1))
+    run.control.mkdir(exist_ok=True)
+    state, place, before = current(run), run.path / name, run.state.read_bytes()
+    assert orphaned(run, state) and not_taken_over(run, state) is None
+    if by == "mode":
+        place.chmod(0o777)
+    elif os.getuid():
+        pytest.skip("only root gives files to another user")
+    else:
+        os.chown(place, 12_345, 12_345)
+    assert adopt([(run, state)]) == []
+    for words in (["list"], ["status", run.id]):
+        said = call(words)[1].decode()
+        assert f"run {run.id} is not taken over: {run.path}" in said and f"'{place}'" in said
+    # nor by a supervisor that was started before
+    command = own_command("launcher.runs.supervise", str(run.path), "--adopt")
+    assert subprocess.run(command, timeout=PATIENCE, check=False).returncode == 0
+    assert run.state.read_bytes() == before
 
 
 @pytest.fixture

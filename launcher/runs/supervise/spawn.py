@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from launcher import settings
 from launcher.core import paths
 from launcher.core.errors import UserError
-from launcher.core.files import make_folder, read_only, refuse_changes
+from launcher.core.files import foreign, make_folder, read_only, refuse_changes
 from launcher.core.paths import own_command
 from launcher.core.secret_values import keep
 from launcher.inside.ppo_tui_inside import SPANS
@@ -104,7 +104,25 @@ def spawn_supervisor(run: RunDir) -> None:
 
 
 def orphaned(run: RunDir, state: RunState) -> bool:
-    """Whether a run of ours on this machine lacks its supervisor, which was killed.
+    """Whether a run of ours on this machine lacks its supervisor, which was killed, and may get another one."""
+    return _unattended(run, state) and untrusted(run) is None
+
+
+def not_taken_over(run: RunDir, state: RunState) -> UserError | None:
+    """Why a run that lost its supervisor gets no other one by itself."""
+    wrong = untrusted(run) if _unattended(run, state) else None
+    return wrong and wrong.at(f"run {run.id} is not taken over")
+
+
+def untrusted(run: RunDir) -> UserError | None:
+    """What other users may write of that by which a run is taken over or continued."""
+    attempt = run.attempt(max(run.attempt_numbers(), default=0))
+    files = (run.run_yaml, run.state, run.control, attempt.path, attempt.launch, attempt.exit, attempt.ray)
+    return next(filter(None, map(foreign, files)), None)
+
+
+def _unattended(run: RunDir, state: RunState) -> bool:
+    """Whether a run lacks its supervisor.
 
     `state` is that of `current`, which knows for such a run whether the driver lives. One that lives in another
     container can only be followed there.
@@ -116,7 +134,7 @@ def orphaned(run: RunDir, state: RunState) -> bool:
         return False
     here = state.supervisor is not None and state.supervisor.this_boot
     with contextlib.suppress(OSError):
-        ours = run.path.stat().st_uid == os.getuid() and os.access(run.path, os.W_OK)
+        ours = os.getuid() in (0, run.path.stat().st_uid) and os.access(run.path, os.W_OK)
         return ours and (here or attempt.read_launch().host == socket.gethostname())
     return False
 

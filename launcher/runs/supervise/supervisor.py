@@ -36,7 +36,7 @@ from launcher.runs.supervise.failures import FailureLog
 from launcher.runs.supervise.feed import Feed, Supervised
 from launcher.runs.supervise.follow import FileDriver
 from launcher.runs.supervise.job import JobDriver
-from launcher.runs.supervise.spawn import follow_again, retry, wait_before_retry
+from launcher.runs.supervise.spawn import follow_again, retry, untrusted, wait_before_retry
 from launcher.runs.watch.check_words import coverage
 from launcher.runs.watch.problems import first_fix
 from launcher.runs.watch.run_diagnosis import Outcome, outcome
@@ -341,6 +341,9 @@ class Supervisor:
             if self.terminated or any(request.verb == "stop" for request in control.take(self.run)):
                 self.events.add(Note("the retry was cancelled"))
                 return
+        if (wrong := untrusted(RunDir(Path.cwd()))) is not None:
+            self.events.add(Note(f"the run is not continued: {wrong}"))
+            return
         self.events.add(Action("retry", f"retry after {cause}", step=self.feed.monitor.step))
         self.retried = True
         retry(self.run, Path.cwd())
