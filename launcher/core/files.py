@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 
 from launcher.core.errors import UserError
-from launcher.core.paths import cache_dir, own_folders
+from launcher.core.paths import cache_dir, presets_dir, queue_dir, runs_dir
 from launcher.core.text import near_hint
 
 READ_ONLY = "PPO_TUI_READ_ONLY"
@@ -77,7 +77,8 @@ def foreign(path: Path) -> UserError | None:
 
 def open_folders() -> list[UserError]:
     """The folders of ppo-tui that belong to another user, or where others may write, each with its mode."""
-    places = dict.fromkeys(each for top in own_folders() for each in (top, *top.glob("*")) if each.is_dir())
+    tops = (runs_dir().parent, presets_dir().parent, queue_dir(), presets_dir(), cache_dir())
+    places = dict.fromkeys(each for top in tops for each in (top, *top.glob("*")) if each.is_dir())
     found = ((place, _open_to_others(place)) for place in places)
     return [UserError(f"a folder {wrong.what}", wrong.hint, str(place)) for place, wrong in found if wrong]
 
@@ -135,8 +136,7 @@ def write_atomic(path: Path, content: bytes) -> None:
     """Replaces a file: a temporary one of this thread, fsync, rename. It is writable for its owner only."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
-        how = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-        with os.fdopen(os.open(temporary, how, 0o644), "wb") as file:
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644), "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

@@ -52,11 +52,6 @@ def settings_file() -> Path:
     return presets_dir().parent / "config.yaml"
 
 
-def own_folders() -> tuple[Path, ...]:
-    """The folders, besides those of runs, whose files and folders are ours."""
-    return runs_dir().parent, presets_dir().parent, queue_dir(), presets_dir(), cache_dir()
-
-
 def home_hint(error: OSError) -> str:
     """What to do where one of our own folders, or a folder that leads to it, cannot be written; else empty."""
     if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS) or not error.filename:

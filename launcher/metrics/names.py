@@ -91,9 +91,7 @@ def pinned() -> list[str]:
 
 
 def toggle(key: str) -> bool:
-    """Pins or unpins a key; beyond `MOST_PINS` unpins the oldest. Returns whether it is pinned now. Raises UserError,
-    OSError.
-    """
+    """Pins or unpins a key; after `MOST_PINS` unpins the oldest. Returns if it is pinned. Raises UserError, OSError."""
     path, keys = obeyed(layout_file()), pinned()
     now = key not in keys
     keys = [*keys, key][-MOST_PINS:] if now else [other for other in keys if other != key]

@@ -155,8 +155,7 @@ def checked(id: str) -> Checked:
 def refused() -> list[UserError]:
     """Why files of the queue are not used: they or their folder are in the hands of other users."""
     files = (path for each in ("*.json", _PAUSED, "checks/*.json") for path in sorted(paths.queue_dir().glob(each)))
-    found = map(foreign, files)
-    return [each for each in found if each is not None]
+    return list(filter(None, map(foreign, files)))
 
 
 def entries() -> list[Queued]:

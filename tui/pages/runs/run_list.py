@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from launcher.core import paths
+from launcher.core.files import foreign
 from launcher.record import queued
 from launcher.record.info import Edit, RunInfo
 from launcher.record.layout import RunDir, all_runs
 from launcher.record.note import RunNote, read_note
 from launcher.record.state import RunState, current
+from launcher.runs.supervise.spawn import not_taken_over
 from launcher.runs.watch.history import elapsed
 from launcher.runs.watch.steps import Scores
 from tui.kit.matching import letters
@@ -54,6 +56,7 @@ class RunList:
     def __init__(self) -> None:
         self.runs: list[RunSummary] = []  # newest first
         self.queued: list[RunSummary] = []
+        self.refused = ""  # the first of the files that are not used because of their owner
         self._folder = -1
         self._unread: dict[Path, Scores] = {}
         self._infos: dict[Path, RunInfo] = {}  # run.yaml of those whose settings were compared
@@ -69,6 +72,10 @@ class RunList:
             self._unread = {run.path: run.scores for run in self.runs if run.path in self._unread}
         else:
             self.runs = [self._summary(RunDir(run.path), run) for run in before]
+        lost = (not_taken_over(RunDir(run.path), run.state) for run in self.runs if run.state.driver_alive is not None)
+        found = [*queued.refused(), *map(foreign, (paths.settings_file(), paths.layout_file())), *lost]
+        refused = [str(each) for each in found if each is not None]
+        self.refused = f"1 of {len(refused)}: {refused[0]}" if refused[1:] else "".join(refused)
         return self.runs != before or self.queued != waited
 
     def read_scores(self, first: Sequence[Path] = ()) -> bool:

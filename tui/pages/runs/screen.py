@@ -66,6 +66,7 @@ class RunsScreen(ListPage[None]):
         self._read: list[tuple[Path, int]] = []  # their files and when these were changed
         self._looking = True  # at the files; once at a time
         self._on_run = False
+        self._refused = ""
         self._tuned: set[str] = set()  # presets that tune makes
         self._compared: object = None  # the runs whose settings were compared, and the presets at that time
 
@@ -149,6 +150,9 @@ class RunsScreen(ListPage[None]):
         self._looking = True
         if await asyncio.to_thread(self.list.refresh):
             self._fill()
+        if self.list.refused not in ("", self._refused):
+            self.notify(self.list.refused, severity="warning", markup=False, timeout=20)
+        self._refused = self.list.refused
         await asyncio.to_thread(adopt, [(RunDir(run.path), run.state) for run in self.list.runs])
         with suppress(OSError):
             await asyncio.to_thread(wake_queue, again=True)
