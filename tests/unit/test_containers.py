@@ -20,17 +20,20 @@ from waiting import PATIENCE, wait_for
 from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.core.paths import own_command
+from launcher.data import toy
 from launcher.preset.files import load
 from launcher.preset.translate import Launch
 from launcher.record import process, queued
+from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
 from launcher.record.process import ProcessId, lock
 from launcher.record.queued import Checked, Queued
-from launcher.record.state import RunState, current
+from launcher.record.state import RunState, current, stored
 from launcher.runs.act import queue_runner, removal
 from launcher.runs.act import stop as stopping
 from launcher.runs.supervise.spawn import adopt, not_taken_over, orphaned, write_launch
 from launcher.runs.watch.possible import Verb, refusal
+from launcher.runs.watch.steps import steps
 from launcher.runs.watch.turns import turns
 
 ME = ProcessId.of(os.getpid())
@@ -216,10 +219,14 @@ def test_a_run_that_other_users_may_write_is_not_taken_over(name: str, by: str) 
 
 
 @pytest.fixture
-def run(home: Path) -> Iterator[RunDir]:
-    """A run of this namespace, whose supervisor and driver live."""
+def namespaces() -> None:
     if subprocess.run([*B, "true"], capture_output=True, check=False).returncode:
         pytest.skip("this kernel or user may not make pid namespaces")
+
+
+@pytest.fixture
+def run(home: Path, namespaces: None) -> Iterator[RunDir]:
+    """A run of this namespace, whose supervisor and driver live."""
     with stepping_run(home) as run:
         dataclasses.replace(run.read_info(), preset=load("toy-cpu").snapshot()).write(run.run_yaml)
         yield run
@@ -243,3 +250,71 @@ def test_a_container_sees_a_run_of_another_one_and_stops_it_but_does_not_delete_
     assert state.state == "running" and state.driver is not None and state.driver.alive()
     assert "stopping run" in b("stop", run.id)
     wait_for(run, lambda state: state.state == "stopped")
+
+
+# What veRL would print; the first attempt goes on for ever, the second one ends.
+DRIVER = """
+import os, sys, time
+first = max(map(int, os.listdir(os.path.join(sys.argv[1], "attempts")))) == 1
+print("Total training steps: 4", flush=True)
+for step in (1, 2) if first else (3, 4):
+    print(f"step:{step} - critic/score/mean:0.{step} - actor/pg_loss:0.1", flush=True)
+time.sleep(600 if first else 0)
+"""
+A = """
+import sys, time
+from launcher.preset.translate import Launch
+from launcher.record.layout import RunDir
+from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
+run = RunDir(__import__("pathlib").Path(sys.argv[1]))
+argv = [sys.executable, sys.argv[2], sys.argv[1]]
+write_launch(run, run.add_attempt(), Launch(argv=argv, env={}, unset=[], keys={}), created=time.time())
+spawn_supervisor(run)
+time.sleep(600)
+"""
+
+
+@pytest.mark.slow
+def test_a_restarted_container_resumes_its_run(home: Path, tmp_path: Path, namespaces: None) -> None:
+    """Container A is killed with all its processes; B, which has its home, continues the run from its checkpoint."""
+    run = create("x")
+    (driver := tmp_path / "driver.py").write_text(DRIVER)
+    (python := tmp_path / "python").write_text(
+        f'#!/bin/sh\ncase "$*" in *main_ppo*) exec {sys.executable} {driver} {run.path};; esac\n'
+        f'exec {sys.executable} "$@"\n'
+    )
+    python.chmod(0o700)
+    preset = load("toy-cpu", [f"python={python}"])
+    RunInfo(run.id, "x", time.time(), preset=preset.snapshot()).write(run.run_yaml)
+    (home / "cache" / "toy").mkdir(mode=0o700, parents=True)
+    (home / "cache" / "toy" / "recipe").write_text(toy.RECIPE)
+    resume = [sys.executable, "-c", "from tui.entry import main; main()", "resume", run.id, "--force", "--detach"]
+    a = subprocess.Popen([*B, sys.executable, "-c", A, str(run.path), str(driver)])
+    try:
+        before = wait_for(run, lambda state: state.step == 2).supervisor
+        held = os.open(f"/proc/{a.pid}/ns/pid_for_children", os.O_RDONLY)  # no other namespace gets its number
+        (run.checkpoints / "global_step_2" / "actor").mkdir(parents=True)
+        (run.checkpoints / "latest_checkpointed_iteration.txt").write_text("2")
+    finally:
+        a.kill()
+        a.wait()
+    said = subprocess.run([*B, *resume], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert said.returncode == 2 and "the run has not ended" in said.stderr, "it has just been alive"
+    now, console = time.time(), run.attempt(1).console
+    os.utime(console, (now - 700, now - 700))
+    stored_state = stored(run)
+    assert stored_state is not None and stored_state.beat is not None
+    dataclasses.replace(stored_state, heartbeat=now - 120, beat=stored_state.beat - 120).write(run.state)
+    b = subprocess.Popen([*B, "sh", "-c", '"$@" 2>"$0" && exec sleep 600', str(tmp_path / "said"), *resume])
+    try:
+        state = wait_for(run, lambda state: state.attempt == 2 and not state.live)
+    finally:
+        b.kill()
+        b.wait()
+        os.close(held)
+    assert (state.state, state.step) == ("finished", 4), (tmp_path / "said").read_text()
+    assert before is not None and state.supervisor is not None
+    assert state.supervisor.namespace not in (before.namespace, None)
+    assert [record.step for _, record in steps(run)] == [1, 2, 3, 4]
+    keys = run.attempt(2).read_launch().keys
+    assert str(keys["trainer.resume_from_path"]).endswith("global_step_2")

@@ -176,7 +176,10 @@ def kept(run: RunDir, *, checks: bool = True) -> RunState:
 def ended(run: RunDir) -> RunState:
     """The state of a run, after a new supervisor has recorded the end of its attempt."""
     state, deadline = kept(run), time.monotonic() + PATIENCE
-    while state.live and state.driver is not None and state.driver.gone and time.monotonic() < deadline:
+    # a driver of another container, whose run was taken over here, has shown no sign of life
+    while state.live and (driver := state.driver) is not None and time.monotonic() < deadline:
+        if not (driver.gone or (not driver.here and state.supervisor is not None and state.supervisor.here)):
+            break
         time.sleep(0.05)
         state = current(run)
     return state
