@@ -69,9 +69,9 @@ async def test_files_that_are_not_used_because_of_their_owner_are_named_once(
         assert_fits(app)
         (config := home / "config.yaml").touch()
         config.chmod(0o666)
-        await until(pilot, lambda: f"1 of 2: {entry}" in message(app))
+        await until(pilot, lambda: f"1 of 2: {entry}" in app.said.text)
         entry.chmod(0o600)
-        await until(pilot, lambda: message(app).startswith(f"{config} is not used"))
+        await until(pilot, lambda: app.said.text.startswith(f"{config} is not used"))  # the old line leaves later
 
 
 async def test_runs_come_newest_first_with_the_live_one_chosen(make: SimpleNamespace) -> None:
