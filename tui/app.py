@@ -218,8 +218,7 @@ class PpoTui(App[None]):
         if not self.is_headless:
             terminal.stop_reading()
             terminal.leave_soon(0, farewell if run else "")
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._opened(), _OPENING)
+        await self._opened()
         self.exit(message=farewell if run else None)
 
     def action_help_quit(self) -> None:
@@ -247,7 +246,11 @@ class PpoTui(App[None]):
         self.push_screen(Palette(providers=[ThemeProvider], placeholder="Search for themes…"))
 
     async def _opened(self) -> None:
-        """Waits until a screen has opened: a program that ended before would look for widgets that it never gets."""
+        """Waits until a screen has opened, for a while: before, an action or the end would look for missing widgets."""
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._mounted(), _OPENING)
+
+    async def _mounted(self) -> None:
         while not self.screen.is_mounted:
             await asyncio.sleep(0.01)
 
@@ -259,8 +262,10 @@ class PpoTui(App[None]):
     ) -> bool:
         """Runs an action, or shows the page's reason why it does not work now."""
         name = (parse(action) if isinstance(action, str) else action)[1]
-        if isinstance(default_namespace, Page) and not (default_namespace.is_mounted and is_open(default_namespace)):
-            return True  # its widgets come, or go, one by one
+        if isinstance(default_namespace, Page):
+            await self._opened()
+            if not (default_namespace.is_mounted and is_open(default_namespace)):
+                return True  # its widgets go one by one
         if isinstance(default_namespace, Offers) and (reason := default_namespace.refusal(name)) is not None:
             self.notify(reason[:1].upper() + reason[1:], severity="warning", markup=False)
             return True
