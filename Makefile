@@ -37,7 +37,7 @@ SITE = $(shell sed -n 's/^docs = \["\(.*\)"\].*/\1/p' pyproject.toml)
 UV := .venv/bin/uv pip install --python $(PYTHON) --no-deps
 PINS := -r <(grep -vE '^(--|torch==)' launcher/verl/requirements-cpu.txt) -r requirements-dev.txt
 
-.PHONY: help setup run lock watch check test test-all lint types fast pytest pages docs docs-record matrix bench bench-health bench-million corpus corpus-answers fuzz pictures strings faults clean
+.PHONY: help setup run lock watch check test test-all lint types fast pytest pages docs docs-record matrix bench bench-health bench-million corpus corpus-answers fuzz golden pictures strings faults clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
@@ -144,6 +144,9 @@ pictures: setup  # draw pictures and animations of the docs, and every page into
 	@$(SCRIPT) tools/screenshot.py docs/pictures
 	@$(SCRIPT) tools/casts.py docs/casts
 	@$(SCRIPT) tools/page_pictures.py .pictures $(ARGS)
+
+golden: setup  # print how what commands and pages show differs from tests/data/golden.json.xz, and store it; ARGS="logs" selects
+	@$(SCRIPT) tests/support/golden.py $(ARGS)
 
 strings: setup  # print every string that users read, file by file
 	@$(SCRIPT) tools/strings.py
