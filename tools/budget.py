@@ -1,12 +1,14 @@
 """`make lint`: the numbers that [tool.ppo-tui.budget] of pyproject.toml limits.
 
 Fails if a number is exceeded, or was raised since the branch point without a line `Budget: REASON` in a commit message.
-In both cases it prints the lines per room and their change.
+In both cases it prints lines, tokens and bytes of string literals per room, with the change of the lines.
 """
 
 import ast
+import io
 import subprocess
 import sys
+import tokenize
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -17,7 +19,7 @@ else:
     import tomli as tomllib
 
 PRODUCT, OTHER = ("launcher", "tui"), ("tests", "bench", "campaigns", "tools")
-SMALL, LONG = 60, 40  # lines of a file that is too small, of a function that is not too long
+LONG = 40  # lines of a function that is not too long
 LOOSE = "dict[str, Any]"
 REASON = "\nBudget: "
 
@@ -38,8 +40,25 @@ def long_functions(sources: Sources) -> list[str]:
     ]
 
 
-def _small(sources: Sources) -> int:
-    return sum(0 < text.count("\n") < SMALL for text in sources.values())
+_LAYOUT = frozenset(
+    (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
+)
+
+
+def tokens(text: str) -> list[tokenize.TokenInfo]:
+    """Those of a module without comments, layout and docstrings."""
+    documents = {
+        (node.lineno, node.col_offset)
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    }
+    found = tokenize.generate_tokens(io.StringIO(text).readline)
+    return [each for each in found if each.type not in _LAYOUT and each.start not in documents]
+
+
+def _strings(found: Iterable[tokenize.TokenInfo]) -> int:
+    """Bytes of string literals."""
+    return sum(len(each.string.encode()) for each in found if each.type == tokenize.STRING)
 
 
 def _loose(sources: Sources) -> int:
@@ -47,9 +66,9 @@ def _loose(sources: Sources) -> int:
 
 
 MEASURES: dict[str, tuple[tuple[str, ...], Callable[[Sources], int]]] = {
+    "product_tokens": (PRODUCT, lambda sources: sum(map(len, map(tokens, sources.values())))),
     "product_lines": (PRODUCT, lambda sources: lines(sources.values())),
     "other_lines": (OTHER, lambda sources: lines(sources.values())),
-    "small_files": (PRODUCT, _small),
     "long_functions": (PRODUCT, lambda sources: len(long_functions(sources))),
     "loose_dicts": (PRODUCT, _loose),
 }
@@ -87,15 +106,24 @@ def room_of(path: Path) -> str:
 
 
 def per_room(root: Path, since: str) -> list[str]:
-    """`launcher/check  8,012  +40`: the lines of each room, and their change since a commit."""
-    now = Counter[str]()
+    """`launcher/check  8,012  +40  60,512  30,001  211`: lines of each room and their change since a commit; tokens,
+    bytes of string literals, lines of TOML."""
+    now, more = Counter[str](), {kind: Counter[str]() for kind in ("tokens", "strings", "TOML")}
     for path, text in read(root, (*PRODUCT, *OTHER)).items():
-        now[room_of(path)] += text.count("\n")
+        room, found = room_of(path), tokens(text)
+        now[room] += text.count("\n")
+        more["tokens"][room] += len(found)
+        more["strings"][room] += _strings(found)
+    for path, text in read(root, (*PRODUCT, *OTHER), "toml").items():
+        more["TOML"][room_of(path)] += text.count("\n")
     before = Counter[str]()
     for line in git(root, "grep", "-c", "", since, "--", *(f"{each}/*.py" for each in (*PRODUCT, *OTHER))).splitlines():
         name, _, count = line.partition(":")[2].rpartition(":")
         before[room_of(Path(name))] += int(count)
-    return [f"{room:28}{now[room]:>8,}{now[room] - before[room]:>+8,}" for room in sorted(now | before)]
+    rooms = sorted(now | before | more["TOML"])
+    head = f"{'':28}{'lines':>8}{'change':>8}" + "".join(f"{kind:>10}" for kind in more)
+    rows = [(room, f"{room:28}{now[room]:>8,}{now[room] - before[room]:>+8,}") for room in rooms]
+    return [head, *(row + "".join(f"{counted[room]:>10,}" for counted in more.values()) for room, row in rows)]
 
 
 def main(root: Path) -> int:

@@ -42,6 +42,7 @@ def test_within_the_budget_nothing_is_printed_but_the_numbers(root: Path, capsys
     ("text", "name", "count"),
     [
         ("x = 1\n" * 11, "product_lines", 11),
+        ('"""A rule."""\n# Why\n' + "x\n" * 11, "product_tokens", 11),
         (LONG * 11, "long_functions", 11),
         ("x: dict[str, Any]\n" * 11, "loose_dicts", 11),
     ],
