@@ -124,7 +124,7 @@ matrix: setup  # every estimator, loss, trainer and recipe on the CPU toy; ARGS=
 	@$(SCRIPT) campaigns/matrix.py $(ARGS)
 
 bench: setup
-	@for script in $(BENCHES); do echo "== $$script"; $(PYTHON) $$script; done
+	@for script in $(BENCHES) bench/terminal; do echo "== $$script"; $(PYTHON) $$script; done
 
 bench-health: setup
 	@$(PYTHON) bench/health.py $(ARGS)
