@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import psutil
 import pytest
 from foreign_logs import FORMS
 from growing_logs import WRITERS, Step, Write, console, run_of, wandb
@@ -126,6 +127,14 @@ def test_a_log_with_all_steps_and_no_writer_is_finished_after_ten_minutes(begin:
     assert log.end().state == "finished"
     assert "the log has ended: nothing was added for 10m 01s" in [n.text for n in read_kind(log.run.events, Note)]
     assert not log.raised() and [each["state"] for each in log.alerts] == ["finished"]
+
+
+def test_the_memory_in_a_log_is_not_compared_with_that_of_this_machine(begin: Callable[..., Followed]) -> None:
+    used = 0.99 * psutil.virtual_memory().total / 2**30  # here it would be CRITICAL
+    log = begin("run.log", console([(step, data | {"perf/cpu_memory_used_gb": used}) for step, data in calm(LAST)]))
+    state = log.until(lambda state: state.step == LAST)
+    (memory,) = [check for check in state.checks if check.rule == "MEM-2"]
+    assert memory.level <= Level.OK
 
 
 def test_no_hang_is_reported_after_the_last_step(begin: Callable[..., Followed]) -> None:
