@@ -55,25 +55,6 @@ def three_runs(make: SimpleNamespace) -> dict[str, Path]:
     }
 
 
-async def test_files_that_are_not_used_because_of_their_owner_are_named_once(
-    make: SimpleNamespace, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (home / "queue").mkdir(mode=0o700)
-    (entry := home / "queue" / "x.json").touch()
-    entry.chmod(0o666)
-    app = make.app()
-    async with app.run_test(size=HOME) as pilot:
-        await opened(pilot)
-        await until(pilot, lambda: f"{entry} is not used" in message(app))
-        assert message(app).endswith(f"-w '{entry}'")
-        assert_fits(app)
-        (config := home / "config.yaml").touch()
-        config.chmod(0o666)
-        await until(pilot, lambda: f"1 of 2: {entry}" in app.said.text)
-        entry.chmod(0o600)
-        await until(pilot, lambda: app.said.text.startswith(f"{config} is not used"))  # the old line leaves later
-
-
 async def test_runs_come_newest_first_with_the_live_one_chosen(make: SimpleNamespace) -> None:
     runs = three_runs(make)
     app = make.app()
