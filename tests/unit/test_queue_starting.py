@@ -116,7 +116,8 @@ def test_five_that_look_at_once_start_each_run_once(home: Path, ends: None) -> N
     ids = [enqueue(f"{n}-x").id for n in range(5)]
     for each in [starter(home) for _ in range(5)]:
         assert each.wait() == 0
-    assert sorted(started(home)) == sorted(run.id for run in all_runs()) and len(all_runs()) == 4
+    states = {run.id: (current(run).state, current(run).error) for run in all_runs()}
+    assert sorted(started(home)) == sorted(states) and len(states) == 4, states
     (left,) = queued.entries()
     assert {left.id, *started(home)} == {*ids} and all(current(run).going for run in all_runs())
 
