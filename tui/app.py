@@ -1,8 +1,8 @@
 """The application: themes, keys that work everywhere, and the current screen."""
 
 import asyncio
-import contextlib
 import os
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -246,12 +246,9 @@ class PpoTui(App[None]):
         self.push_screen(Palette(providers=[ThemeProvider], placeholder="Search for themes…"))
 
     async def _opened(self) -> None:
-        """Waits until a screen has opened, for a while: before, an action or the end would look for missing widgets."""
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._mounted(), _OPENING)
-
-    async def _mounted(self) -> None:
-        while not self.screen.is_mounted:
+        """Waits until the screen has its widgets, `_OPENING` seconds at most: actions and the exit look for them."""
+        end = time.monotonic() + _OPENING
+        while not self.screen.is_mounted and time.monotonic() < end:
             await asyncio.sleep(0.01)
 
     async def run_action(

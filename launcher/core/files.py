@@ -84,7 +84,7 @@ def open_folders() -> list[UserError]:
 
 
 def _open_to_others(place: Path) -> UserError | None:
-    """The owner and mode of a file or folder that others may write, with the command that changes this."""
+    """The owner and mode of a file or folder that another user owns or may write, with the command that changes it."""
     try:
         status = place.stat()
     except OSError:

@@ -60,7 +60,7 @@ class _Known:
         self.members, self.run = b"", b""  # bytes of such words become `x`: most lines have no run of them
 
     def look(self) -> None:
-        """Reads the files if they have not been looked at for a while."""
+        """Reads the files, once in `_PAUSE` seconds at most."""
         if (now := time.monotonic()) - self._looked > _PAUSE:
             self._looked = now
             self.read()

@@ -42,12 +42,28 @@ class Tail:
         return chunk
 
 
+class _Lines:
+    """Splits pieces into lines; the parts of a line are joined once, however long it is."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def add(self, piece: bytes) -> list[bytes]:
+        """The lines that end in this piece."""
+        self._parts.append(piece)
+        if b"\n" not in piece:
+            return []
+        *lines, last = b"".join(self._parts).split(b"\n")
+        self._parts = [last]
+        return lines
+
+
 class LineTail:
     """Reads complete lines that were added to a file; a half line at its end waits for its newline."""
 
     def __init__(self, path: Path, offset: int = 0) -> None:
         self._tail = Tail(path, offset)
-        self._rest: list[bytes] = []  # parts of a line: joined once, however long it is
+        self._lines = _Lines()
 
     @property
     def restarts(self) -> int:
@@ -58,25 +74,13 @@ class LineTail:
         restarts = self._tail.restarts
         chunk = self._tail.read(limit)
         if self._tail.restarts != restarts:
-            self._rest = []
-        if not chunk:
-            return []
-        self._rest.append(chunk)
-        if b"\n" not in chunk:
-            return []
-        *lines, last = b"".join(self._rest).split(b"\n")
-        self._rest = [last]
-        return lines
+            self._lines = _Lines()
+        return self._lines.add(chunk)
 
 
 def lines_of(read: Iterable[bytes]) -> Iterator[bytes]:
     """The lines of pieces of a file, without their newlines."""
-    rest: list[bytes] = []  # parts of a line: joined once, however long it is
+    lines = _Lines()
     for chunk in read:
-        rest.append(chunk)
-        if b"\n" in chunk:
-            *whole, last = b"".join(rest).split(b"\n")
-            yield from whole
-            rest = [last]
-    if last := b"".join(rest):
-        yield last
+        yield from lines.add(chunk)
+    yield from filter(None, lines.add(b"\n"))

@@ -84,14 +84,14 @@ def _moves(series: Series) -> bool:
 
 
 def pinned() -> list[str]:
-    """The pinned keys in the order of pinning; empty if the file is missing, broken or in the hands of other users."""
+    """The pinned keys in the order of pinning; empty if the file is missing, broken or of other users."""
     keys = None if foreign(layout_file()) else read_json(layout_file()).get("pins")
     good = [key for key in keys if isinstance(key, str) and key] if isinstance(keys, list) else []
     return list(dict.fromkeys(good))[:MOST_PINS]
 
 
 def toggle(key: str) -> bool:
-    """Pins or unpins a key; after `MOST_PINS` unpins the oldest. Returns if it is pinned. Raises UserError, OSError."""
+    """Pins or unpins a key; after `MOST_PINS` unpins the oldest. Returns whether it is. Raises UserError, OSError."""
     path, keys = obeyed(layout_file()), pinned()
     now = key not in keys
     keys = [*keys, key][-MOST_PINS:] if now else [other for other in keys if other != key]

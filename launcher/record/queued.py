@@ -153,7 +153,7 @@ def checked(id: str) -> Checked:
 
 
 def refused() -> list[UserError]:
-    """Why files of the queue are not used: they or their folder are in the hands of other users."""
+    """Why files of the queue are not used: other users own or may write them or their folder."""
     files = (path for each in ("*.json", _PAUSED, "checks/*.json") for path in sorted(paths.queue_dir().glob(each)))
     return list(filter(None, map(foreign, files)))
 

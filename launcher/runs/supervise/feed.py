@@ -250,7 +250,7 @@ class Feed:
             self._held = self._held[-1:]  # several steps may come between two samples
 
     def close(self) -> None:
-        """Judges the last step, unless more was not read, and ends the sampling, after the end of an attempt."""
+        """After an attempt has ended: judges its last step if all output was read, and ends the sampling."""
         with self._guard("steps"):
             if not self.behind:
                 self.monitor.close(clock.now())

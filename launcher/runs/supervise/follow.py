@@ -46,7 +46,7 @@ _FEW = 5  # steps of the beginning, and of the end of what was read, by which a 
 
 
 class _Stopped(Exception):
-    """The log is not read to its end."""
+    """The rest of the log is not read, because the run was stopped."""
 
 
 class FileDriver:

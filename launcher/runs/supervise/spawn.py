@@ -109,13 +109,13 @@ def orphaned(run: RunDir, state: RunState) -> bool:
 
 
 def not_taken_over(run: RunDir, state: RunState) -> UserError | None:
-    """Why a run that lost its supervisor gets no other one by itself."""
+    """Why a run without its supervisor is not taken over."""
     wrong = untrusted(run) if _unattended(run, state) else None
     return wrong and wrong.at(f"run {run.id} is not taken over")
 
 
 def untrusted(run: RunDir) -> UserError | None:
-    """What other users may write of that by which a run is taken over or continued."""
+    """The first record that a take-over or a retry reads, and that other users own or may write."""
     attempt = run.attempt(max(run.attempt_numbers(), default=0))
     files = (run.run_yaml, run.state, run.control, attempt.path, attempt.launch, attempt.exit, attempt.ray)
     return next(filter(None, map(foreign, files)), None)
