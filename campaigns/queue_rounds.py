@@ -28,7 +28,7 @@ from launcher.preset.files import with_settings
 from launcher.preset.translate import Launch
 from launcher.record import queued
 from launcher.record.info import Preflight, RunInfo
-from launcher.record.layout import RunDir, all_runs, appearing
+from launcher.record.layout import RunDir, all_runs, appearing, new_id
 from launcher.record.process import ProcessId
 from launcher.record.queued import Checked, Queued
 from launcher.record.state import current
@@ -45,7 +45,8 @@ def run_queue(home: Path, together: bool, random: Random) -> None:
     def start(loaded, settings, narrate, *, id, after, resume_from, preflight, note, name):  # type: ignore[no-untyped-def]
         env = with_settings(loaded, settings).preset.env
         with appearing(loaded.name, id) as (run, hidden):
-            RunInfo(run.id, loaded.name, time.time()).write(hidden.run_yaml)
+            # the end of a run looks for its processes by this id; other rounds may run at the same time
+            RunInfo(new_id(id), loaded.name, time.time()).write(hidden.run_yaml)
             gpus = env["CUDA_VISIBLE_DEVICES"].split(",") if env else []
             keys = {"trainer.n_gpus_per_node": len(gpus)} if gpus else {"trainer.device": "cpu"}
             launch = Launch(["sleep", "0.3"], env, [], keys)

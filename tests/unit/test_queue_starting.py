@@ -35,7 +35,7 @@ STARTER = """
 import subprocess, sys, time
 from launcher.preset.translate import Launch
 from launcher.record.info import Preflight, RunInfo
-from launcher.record.layout import appearing
+from launcher.record.layout import appearing, new_id
 from launcher.runs.act import queue_check, queue_runner
 from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 
@@ -44,7 +44,8 @@ home, check = sys.argv[1:]
 def start(loaded, settings, narrate, *, id, after, resume_from, preflight, note, name):
     open(home + "/started", "a").write(id + "\\n")
     with appearing(loaded.name, id) as (run, hidden):
-        RunInfo(run.id, name or loaded.name, time.time()).write(hidden.run_yaml)
+        # a stop looks for its processes by this id, and other tests start runs of the same names at the same time
+        RunInfo(new_id(id), name or loaded.name, time.time()).write(hidden.run_yaml)
         launch = Launch([sys.executable, "-S", "-c", "import time; time.sleep(900)"], {}, [], {"trainer.device": "cpu"})
         write_launch(hidden, hidden.add_attempt(), launch, created=time.time(), run_created=time.time(), cwd=run.path)
     spawn_supervisor(run)
