@@ -69,9 +69,14 @@ def value_of(text: str) -> Any:
 
 
 def put(text: str, path: Path, value: Any, order: Sequence[str] = ()) -> str:
-    """The text with `value` at `path`, last in its group; a new group follows the last that precedes it in `order`."""
-    wanted = read(text) or {}
-    _change(wanted, path, value)
+    """The text with `value` at `path`, last in its group; a new group follows the last that precedes it in `order`.
+
+    A value that is there already keeps its spelling.
+    """
+    data = read(text) or {}
+    _change(wanted := copy.deepcopy(data), path, value)
+    if repr(wanted) == repr(data):
+        return text
     try:
         changed = _Text(text).put(path, value, order)
     except _Unusual:
