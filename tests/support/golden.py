@@ -1,4 +1,6 @@
-"""What commands print and pages show over recorded runs, logs and presets: tests/data/golden.json.xz.
+"""What commands print and pages show over recorded runs, logs and presets, and the files that starts write.
+
+It is in tests/data/golden.json.xz.
 
 The clock stands still, home and host have fixed names, ids are counted. What depends on this machine is left out:
 `doctor`, `check`, lists of presets, the machine's page. `make golden` prints how what is shown differs from the file,
@@ -26,6 +28,7 @@ from unittest.mock import patch
 
 from commands import call
 from every_screen import ROADS, settled, walk
+from golden_verbs import of_verbs
 from pilots import picture
 
 from launcher.cli.screen import ScreenRequest
@@ -137,10 +140,17 @@ def of_pages(name: str) -> dict[str, str]:
         return {key: _anywhere(text, home) for texts in shown for key, text in texts.items()}
 
 
+def of_starts() -> dict[str, str]:
+    """Of the verbs that start runs, and the files that they write."""
+    with _fixed() as home:
+        return {key: _anywhere(text, home) for key, text in of_verbs(home, _shown).items()}
+
+
 PARTS: dict[str, Callable[[], dict[str, str]]] = {
     "runs": of_runs,
     "logs": partial(of_logs, "logs", "frameworks", commands=OF_LOG),
     "failures": partial(of_logs, "failures", commands=OF_FAILURE),
+    "verbs": of_starts,
     **{f"pages of {name}": partial(of_pages, name) for name in PAGED},
 }
 
