@@ -1,4 +1,4 @@
-"""Two queue runners, of which one is killed: `PYTHONPATH=. python campaigns/queue_rounds.py 200`, so many rounds.
+"""Two queue runners, of which one is killed: `PYTHONPATH=. python campaigns/queue_rounds.py ROUNDS [FIRST]`.
 
 Three runs share the CPU, or two GPUs; each has its slots from its creation to the end of `sleep`, which replaces veRL.
 In every second round both runners work at the same time, without the lock that admits one of them. The rest is real.
@@ -136,9 +136,12 @@ def clash(one: RunDir, other: RunDir) -> bool:
 if __name__ == "__main__":
     os.environ.pop("CUDA_VISIBLE_DEVICES", None)
     total: Counter[str] = Counter()
+    first = int(sys.argv[2]) if len(sys.argv) > 2 else 0
     with tempfile.TemporaryDirectory() as folder:
-        for seed in range(int(sys.argv[1])):
+        for seed in range(first, first + int(sys.argv[1])):
             (home := Path(folder) / str(seed)).mkdir()
-            total += a_round(home, seed)
+            total += (found := a_round(home, seed))
+            if found["missing"] or found["twice"]:
+                print(f"round {seed}: {dict(found)}", flush=True)
     print(f"{sys.argv[1]} rounds, {dict(total)}")
     sys.exit(total["missing"] + total["twice"] > 0)
