@@ -174,13 +174,11 @@ def _fill_attempt(
 
 def _ended(state: RunState, source: _Attempt, attempt: AttemptDir, code: int | None) -> RunState:
     """The state with how the attempt ended, by its console or the tracker's exit code."""
-    if source.console is not None:
-        result = diagnose(chunks(attempt.console), framework=source.logs[0].framework)
+    if source.console is not None or code is not None:
+        result = diagnose(chunks(attempt.console), exit_code=code, framework=source.logs[0].framework)
         outcome = "failed" if result.failed else result.cause
         error = result.title if result.failed else None
         state = dataclasses.replace(state, outcome=outcome, cause=result.cause, error=error)
-    if code is not None and state.outcome in (None, "running"):
-        state = dataclasses.replace(state, outcome="failed" if code else "finished")
     return state
 
 

@@ -219,13 +219,15 @@ class Feed:
             self.monitor.tick(now, fullest, (sample.host.used or 0, sample.host.total or 0))
             if not sample.nodes:
                 self._host.append(sample.host)
-            if (load := sample.host_load) is not None and not self._of.info.replay_of:
+            if self._of.info.replay_of or self.monitor.written_here is False:  # this is not its machine
+                return
+            if (load := sample.host_load) is not None:
                 self._loads.append(load)
-            if sample.disk and not self._of.info.replay_of:
+            if sample.disk:
                 self._disk = sample
                 if low := self._low_disk.note(sample.disk):
                     self._of.events.add(Note(low), now)
-            if sample.run.rss and not sample.nodes and not self._of.info.replay_of:  # all of the run is here
+            if sample.run.rss and not sample.nodes:  # all of the run is here
                 self._held.append(sample.run.rss)
 
     def _date(self, records: Sequence[StepRecord]) -> None:

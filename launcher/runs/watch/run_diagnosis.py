@@ -124,17 +124,18 @@ def _count(keys: Mapping[str, Any], name: str) -> int | None:
 def diagnosis(source: RunDir | LogFile) -> Diagnosis:
     """Why a source ended, or that it runs."""
     if isinstance(source, LogFile):
-        return diagnose(() if source.file_logger else chunks(source.path), framework=source.framework)
+        code = source.tracked.exit_code if source.tracked else None
+        return diagnose(chunks(source.console) if source.console else (), exit_code=code, framework=source.framework)
     attempt, state = source.last_attempt(), current(source)
     if attempt is None:
         return diagnose(())
     info = source.read_info()
     framework = described(info.framework)
-    if state.state in ("imported", "ended"):
-        return diagnose(chunks(attempt.console), steps_total=state.total, framework=framework).of_run(
-            source.id[:SHORT_ID]
-        )
     ended = attempt.read_exit() or Exit()
+    if state.state in ("imported", "ended"):
+        code, total = ended.code, state.total
+        found = diagnose(chunks(attempt.console), exit_code=code, steps_total=total, framework=framework)
+        return found.of_run(source.id[:SHORT_ID])
     total, settled = _plan(attempt, state.total)
     result = diagnose(
         chunks(attempt.console),
