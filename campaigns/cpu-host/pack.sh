@@ -1,6 +1,6 @@
 #!/bin/bash
-# pack.sh OUT: fills OUT/.h0 and OUT/.h1 with what a host without a network needs for toy runs on its CPUs: the pins of
-# launcher/verl/requirements-cpu.txt as a folder for PYTHONPATH, in parts below 56 MiB, and this checkout with the toy's
+# pack.sh OUT: fills OUT/.h0 to OUT/.h2 with what a host without a network needs for toy runs on its CPUs: the pins of
+# launcher/verl/requirements-cpu.txt as a folder for PYTHONPATH, in three parts, and this checkout with the toy's
 # model and data.
 # The host has Python 3.12, torch, and the packages in `there`, whatever their versions. `pack.sh OUT code` packs the
 # checkout alone, after a change. Two minutes, 1 GB of disk; the toy must have been built (`ppo-tui data toy`).
@@ -20,13 +20,13 @@ if [ "${2:-}" != code ]; then
     find "$work/site" \( -name '*.pyi' -o -name '*.h' -o -name '*.js.map' \) -delete
     rm -rf "$work/site/bin" "$work/site/ray/jars" "$work/site/ray/dashboard/client"
     rm -rf "$out"/.h[0-9]
-    mkdir "$out/.h0" "$out/.h1"
-    tar -C "$work/site" -czf - . | split -b 52M -d -a 1 - "$work/part."
-    mv "$work/part.0" "$out/.h0/"
-    mv "$work/part.1" "$out/.h1/" # there are two; a third would have no room beside the checkout
+    tar -C "$work/site" -czf - . | split -n 3 -d -a 1 - "$work/part." # each with the checkout below 64 MiB
+    for n in 0 1 2; do
+        mkdir "$out/.h$n" && mv "$work/part.$n" "$out/.h$n/"
+    done
 fi
 tar -C "$root" --exclude=.git --exclude='__pycache__' --exclude='.*_cache' --exclude=tests/data --exclude=docs \
-    --exclude='.h[0-9]' --exclude=.venv -czf "$out/.h1/code.tgz" .
-tar -C "$cache" -czf "$out/.h1/toy.tgz" toy
-cp "$root/campaigns/cpu-host/run.sh" "$out/.h1/"
+    --exclude='.h[0-9]' --exclude=.venv -czf "$out/.h2/code.tgz" .
+tar -C "$cache" -czf "$out/.h2/toy.tgz" toy
+cp "$root/campaigns/cpu-host/run.sh" "$out/.h2/"
 du -sm "$out"/.h[0-9]
