@@ -50,7 +50,7 @@ async def test_a_run_without_a_checkpoint_can_start_again_but_not_merge(make: Si
         await open_run(pilot)
         await pilot.press("R")
         await until(pilot, lambda: isinstance(app.screen, AskScreen))
-        assert "No checkpoint yet" in str(app.screen.query_one("#wrong", Static).render())
+        assert "No checkpoint: " in str(app.screen.query_one("#wrong", Static).render())
         await pilot.press("escape", "x")
         await until(pilot, lambda: message(app) == "The run has ended")
         await pilot.press("question_mark")

@@ -46,8 +46,8 @@ def proposed(run: RunDir, state: RunState) -> tuple[str, str]:
     kept = checkpoint_sizes(run)
     if not kept:
         saves = run.read_head().saves
-        first = f"the first one comes at step {saves}" if saves else "trainer.save_every saves them"
-        return "0 ", f"No checkpoint yet: {first}. 0 starts a new run with the same settings."
+        first = f"the first one is saved at step {saves}" if saves else "trainer.save_every saves them"
+        return "0 ", f"No checkpoint: {first}. 0 starts a new run with the same settings."
     newest, there = max(kept), f"Checkpoints: {checkpoint_words(kept)}. 0 starts a new run with the same settings."
     trainer = (run.read_info().preset or {}).get("trainer")
     if completion(newest, state.total) and isinstance(trainer, dict):

@@ -91,7 +91,7 @@ def refusals(run: RunDir, state: RunState, head: Head, events: Iterable[Event]) 
     if not state.live:
         reasons[Verb.MUTE] = f"{_ENDED} and is no longer judged"
     if not kept:
-        first = f"; the first one comes at step {head.saves}" if head.saves else ""
+        first = f"; the first one is saved at step {head.saves}" if head.saves else ""
         why = "no complete checkpoint" + (" yet" if state.live else "" if first else " (trainer.save_every)") + first
         reasons |= dict.fromkeys((Verb.EVALUATE, Verb.MERGE), why)
     if not state.failed and not any(isinstance(each.what, LevelChange) and each.what.alarming for each in events):
