@@ -19,18 +19,23 @@ from pathlib import Path
 import psutil
 
 from launcher.metrics.records import StepRecord
+from launcher.record.attempt import Exit, LaunchRecord
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
 from launcher.record.state import RunState
 from launcher.runs.watch.reader import RunReader
+from launcher.runs.watch.steps import scored
 
 
 def make_run(steps: int, keys: int) -> RunDir:
-    """A finished run whose metrics change like real ones."""
-    run = create("bench")
-    RunInfo(run.id, "bench", time.time()).write(run.run_yaml)
-    RunState("finished", step=steps, total=steps, verdict="OK").write(run.state)
+    """A finished run with the records that `list` reads, whose metrics change like real ones."""
+    run, now = create("bench"), time.time()
+    RunInfo(run.id, "bench", now).write(run.run_yaml)
     attempt = run.add_attempt()
+    LaunchRecord(("true",), created=now, run_created=now).write(attempt.launch)
+    end = Exit(0, t=now)
+    end.write(attempt.exit)
+    state = RunState("finished", attempt=1, created=now, started=now, exit=end, step=steps, total=steps, verdict="OK")
     names = ["critic/score/mean", "actor/kl_loss", "actor/entropy", "perf/throughput"]
     names += [f"other/metric_{i}/mean" for i in range(keys - len(names))]
     generator = random.Random(0)
@@ -38,6 +43,7 @@ def make_run(steps: int, keys: int) -> RunDir:
         for step in range(1, steps + 1):
             data = {name: math.log1p(step) + generator.gauss(0, 0.1) for name in names}
             file.write(StepRecord(step, 1e9 + step, step * 5000, data).to_line())
+    scored(run, state).write(run.state)
     return run
 
 

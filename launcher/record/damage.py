@@ -20,14 +20,14 @@ from launcher.record.note import RunNote
 _SCHEMA = re.compile(rb"^schema: (\d{1,9})\s*$", re.MULTILINE)
 
 
-def damage(run: RunDir, *, settings: bool) -> tuple[str, ...]:
-    """`launch.json: argv`, `run.yaml: not YAML`: the damage to the small files of a run except state.json. With
-    `settings` all of run.yaml is checked, which takes 10 ms; otherwise only its name.
+def damage(run: RunDir, attempt: int | None, *, settings: bool) -> tuple[str, ...]:
+    """`launch.json: argv`, `run.yaml: not YAML`: the damage to the small files of a run and its newest attempt, except
+    state.json. With `settings` all of run.yaml is checked, which takes 10 ms; otherwise only its name.
     """
     written = _stamp(run.run_yaml)
     if written is None and not run.path.is_dir():
         return ()  # it was removed
-    last = run.last_attempt()
+    last = run.attempt(attempt) if attempt is not None else run.last_attempt()
     of_attempt: list[tuple[Path, type[Record]]] = [(last.launch, LaunchRecord), (last.exit, Exit)] if last else []
     damaged = [each for path, kind in ((run.note, RunNote), *of_attempt) for each in _of_json(path, kind, _stamp(path))]
     return (*_of_settings(run.run_yaml, settings, written), *damaged)

@@ -205,7 +205,7 @@ def current(run: RunDir, *, checks: bool = True, settings: bool = True, supervis
     cause. `supervising`: this process has the lock of the supervisor, which otherwise shows that another one lives.
     """
     state = _known(run, checks, supervising)
-    damaged = (*state.damaged, *map(str, state.failures), *damage(run, settings=checks and settings))
+    damaged = (*state.damaged, *map(str, state.failures), *damage(run, state.attempt, settings=checks and settings))
     return dataclasses.replace(state, damaged=damaged) if damaged else state
 
 

@@ -32,7 +32,7 @@ class RunSummary:
     path: Path
     state: RunState
     seconds: float | None  # that it took
-    written: int  # changes when state.json or the note is written
+    written: int  # of its folder: state.json and the note are replaced, not overwritten
     scores: Scores = field(compare=False)
     note: RunNote = field(default_factory=RunNote)
 
@@ -101,7 +101,7 @@ class RunList:
         return dict(zip(runs, changes([self._infos[path] for path in runs]), strict=True))
 
     def _summary(self, run: RunDir, before: RunSummary | None) -> RunSummary:
-        written = _written(run.state) + _written(run.note)
+        written = _written(run.path)
         if before is not None and before.written == written and not before.state.live:
             return before
         state = current(run, checks=False)
