@@ -24,7 +24,9 @@ from whole_run import whole_run
 from launcher.core import paths
 from launcher.metrics.records import StepRecord
 from launcher.record.attempt import OomKills
+from launcher.record.events import EventLog, LevelChange
 from launcher.record.layout import RunDir, all_runs
+from launcher.record.levels import Level
 from launcher.record.process import ProcessId
 from launcher.record.state import StateFile, current
 from launcher.runs.act import queue_check, queue_runner
@@ -75,7 +77,7 @@ COMMANDS: Sequence[str] = (
     f"run toy-cpu {_WRONG} --queue",
     f"run toy-cpu {_WRONG} --queue --force",
     "run toy-cpu --queue --gpus 0",
-    "run gsm8k-grpo-24gb --queue --gpus 1",
+    "run gsm8k-grpo-24gb --queue --gpus 1 --name flagged",
     "run gsm8k-grpo-24gb --queue",
     "queue",
     "sweep toy-cpu actor.lr=1e-5,2e-5 --tag two",
@@ -83,6 +85,7 @@ COMMANDS: Sequence[str] = (
     "try 7f3a1c --rule KL-1 --checkpoint 0 --steps 3 --limit 1 --yes",
     "try 7f3a1d actor.lr=1e-6,kl.loss_coef=0.1 data.seed=4 --yes",
     "try 7f3a1d no.such=1 --yes",
+    "try flagged actor.lr=2e-6 env.CUDA_VISIBLE_DEVICES=0 --checkpoint 0 --yes",
     "try 6ca840 --yes",
     "try 91cf71 --yes",
     "try 91cf71 actor.lr=1e-5 --checkpoint 0 --yes",
@@ -203,11 +206,13 @@ def _this_machine(written: _Written) -> Iterator[_Written]:
 
 
 def _end(run: RunDir) -> None:
-    """What a supervisor leaves whose driver ended after three steps."""
+    """What a supervisor leaves whose driver ended after three steps, the run `flagged` with a flag."""
     attempt = run.last_attempt()
     assert attempt is not None
     figures = {"perf/throughput": 900.0, "perf/time_per_step": 2.0, "response_length/mean": 32.0}
     attempt.steps.write_bytes(b"".join(StepRecord(step, 1.0, None, figures).to_line() for step in (1, 2, 3)))
+    if run.id.endswith("flagged"):
+        EventLog(run.events).add(LevelChange(2, "KL-1", Level.OK, Level.CRITICAL))
     gone = ProcessId(4_000_000, 1.0, 12, "another boot")
     ended = replace(current(run), state="finished", supervisor=gone, step=3, attempt=attempt.number)
     StateFile(run).write(ended)
