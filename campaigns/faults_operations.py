@@ -31,7 +31,7 @@ from launcher.record.state import RunState, StateFile, current, stored
 from launcher.runs.supervise.disk import DiskSink
 from launcher.runs.supervise.protection import Keeper, protect
 from launcher.runs.supervise.spawn import write_launch
-from launcher.runs.watch.checkpoints import checkpoint_steps, latest_checkpoint
+from launcher.runs.watch.checkpoints import checkpoints, latest_checkpoint
 from launcher.runs.watch.steps import steps
 
 _NEW = re.compile(r"\b0001[0-9a-f]{2}(?=-)")  # in the ids that `fixed_ids` makes for an operation
@@ -78,9 +78,10 @@ def house() -> None:
     drafts.keep_unsaved(draft)
     queued.pause(on=True)
     from launcher.runs.act.queue_runner import add
+    from launcher.runs.act.start import Plan
 
     for number in range(3):
-        add("toy-cpu", [f"data.seed={number}"], note="#tag")
+        add(Plan.of("toy-cpu", [f"data.seed={number}"], note="#tag"))
 
 
 def view() -> Any:
@@ -127,7 +128,7 @@ def _run(run: RunDir) -> dict[str, Any]:
         "steps": [[number, record.step, _measured(record.data)] for number, record in steps(run)],
         "events": [*dict.fromkeys(map(_told, read_events(run.events)))],  # an action that is repeated counts once
         "attempts": [_name(str(launch.argv)) for launch in launches if launch],
-        "checkpoints": [checkpoint_steps(run), newest and newest[0]],
+        "checkpoints": [[*checkpoints(run)], newest and newest[0]],
         "kept": kept,
         "requests": len([*run.control.glob("[0-9]*.json")]),
     }
@@ -239,10 +240,11 @@ def unchecked(act: Callable[[], object]) -> Callable[[], None]:
 
 def composed() -> None:
     """The configuration of veRL is composed already."""
-    from launcher.runs.act.start import preview
+    from launcher.preset.translate import RunFolders
+    from launcher.runs.act.start import Plan
 
     house()
-    preview("toy-cpu", [], Path("x"))
+    Plan.of("toy-cpu").launch(RunFolders.below(Path("x")))
 
 
 def fork() -> None:

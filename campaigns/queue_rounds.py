@@ -24,7 +24,6 @@ from random import Random
 from select import select
 from types import SimpleNamespace
 
-from launcher.preset.files import with_settings
 from launcher.preset.translate import Launch
 from launcher.record import queued
 from launcher.record.info import Preflight, RunInfo
@@ -42,11 +41,11 @@ WANTED = os.pipe()  # runs that need a supervisor
 def run_queue(home: Path, together: bool, random: Random) -> None:
     """A queue runner with stand-ins for veRL: the preflight and the driver."""
 
-    def start(loaded, settings, narrate, *, id, after, resume_from, preflight, note, name):  # type: ignore[no-untyped-def]
-        env = with_settings(loaded, settings).preset.env
-        with appearing(loaded.name, id) as (run, hidden):
+    def start(plan, narrate, *, id, preflight):  # type: ignore[no-untyped-def]
+        env = plan.loaded.preset.env
+        with appearing(plan.loaded.name, id) as (run, hidden):
             # the end of a run looks for its processes by this id; other rounds may run at the same time
-            RunInfo(new_id(id), loaded.name, time.time()).write(hidden.run_yaml)
+            RunInfo(new_id(id), plan.loaded.name, time.time()).write(hidden.run_yaml)
             gpus = env["CUDA_VISIBLE_DEVICES"].split(",") if env else []
             keys = {"trainer.n_gpus_per_node": len(gpus)} if gpus else {"trainer.device": "cpu"}
             launch = Launch(["sleep", "0.3"], env, [], keys)

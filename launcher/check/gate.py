@@ -7,7 +7,6 @@ A run of the queue passes it in two parts: `admit_ahead` when it is added, while
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from launcher.core.errors import UserError
 from launcher.machine.capacity import here
 from launcher.preset.files import LoadedPreset
 from launcher.record.info import Preflight
+from launcher.record.queued import Checked
 
 _MOST = 64  # files of a model
 FORCE = "use --force to start it anyway"
@@ -53,17 +53,9 @@ def admit(
     return _preflight([finding.as_json() for finding in findings])
 
 
-@dataclass(frozen=True)
-class Ahead:
-    """The result of a preflight ahead of the start: the lasting findings, and the files that it read."""
-
-    findings: tuple[dict[str, object], ...]
-    files: dict[str, object]
-
-
 def admit_ahead(
     loaded: LoadedPreset, *, force: bool, narrate: Callable[[str], None], prepare: Callable[[], object]
-) -> Ahead:
+) -> Checked:
     """The preflight of a run that will start later, as if nothing else used the machine. Raises as `admit` does."""
     what = subject(loaded, on=here({**os.environ, **loaded.preset.env}).emptied())
     _refuse(loaded.name, quick(what), force)
@@ -71,10 +63,10 @@ def admit_ahead(
     files = stamps(what)
     lasting = in_order(slow(what, _titles(narrate), passing=False))
     _refuse(loaded.name, lasting, force)
-    return Ahead(tuple(finding.as_json() for finding in lasting), files)
+    return Checked(findings=tuple(finding.as_json() for finding in lasting), files=files)
 
 
-def admit_waiting(loaded: LoadedPreset, ahead: Ahead, *, force: bool) -> Preflight | None:
+def admit_waiting(loaded: LoadedPreset, ahead: Checked, *, force: bool) -> Preflight | None:
     """The rest of a starting run's preflight; None if changed files need all checks again. Raises as `admit` does."""
     what = subject(loaded)
     if stamps(what) != ahead.files:

@@ -140,23 +140,21 @@ def try_(
         return
     from launcher.compare.trial_runs import plan
 
-    parent, arms = find(run), [_NEXT.split(each) for each in changes or []]
-    _carry_out(
-        parent, plan(parent, rule, arms, count=steps, at=checkpoint, most=limit), yes=yes, force=force, json=json
-    )
+    arms = [_NEXT.split(each) for each in changes or []]
+    _carry_out(plan(find(run), rule, arms, count=steps, at=checkpoint, most=limit), yes=yes, force=force, json=json)
 
 
-def _carry_out(parent: RunDir, planned: "TrialPlan", *, yes: bool, force: bool, json: bool) -> None:
+def _carry_out(planned: "TrialPlan", *, yes: bool, force: bool, json: bool) -> None:
     from launcher.compare.trial_runs import carry_out
     from launcher.compare.trial_verdicts import trials_of
 
     for line in (f"{planned.name}:", *planned.lines, f"cost: {planned.cost}"):
         say(line)
-    confirm("Start the trials?", yes, f"trials of run {parent.id}")
+    confirm("Start the trials?", yes, f"trials of run {planned.run.id}")
     with refusals():
         carry_out(planned, say, force=force)
     started = (planned.onset.rule, planned.step)
-    _show([each for each in trials_of(parent.id) if (each.rule, each.step) == started][:1], json)
+    _show([each for each in trials_of(planned.run.id) if (each.rule, each.step) == started][:1], json)
 
 
 def _try_faster(parent: RunDir, count: int | None, at: int | None, *, yes: bool, force: bool, json: bool) -> None:

@@ -61,18 +61,19 @@ def run(
     ] = "",
 ) -> None:
     """Check a preset and start a run. The run continues when this terminal closes."""
+
+    from launcher.runs.act.start import Plan, start
+
     if queue:
         from launcher.runs.act.queue_runner import add
 
-        entry = add(preset, settings or [], after=after, gpus=gpus, force=force, name=name, narrate=say)
+        entry = add(Plan.of(preset, settings or [], name=name), after=after, gpus=gpus, force=force, narrate=say)
         put_result(entry.id, {"run": entry.id}, json)
         return
     if after or gpus:
         raise UserError("--after and --gpus are options of the queue", "add --queue")
-    from launcher.runs.act.start import start
-
     with refusals():
-        started = start(preset, settings or [], narrate=say, force=force, name=name)
+        started = start(Plan.of(preset, settings or [], name=name), say, force=force)
     follow(ctx, started, detach, plain, json)
 
 

@@ -94,11 +94,12 @@ def show(
 
 
 def _put_command(preset: str, settings: list[str], json: bool) -> None:
-    from launcher.preset.translate import command_line
-    from launcher.runs.act.start import preview
+    from launcher.preset.translate import RunFolders, command_line
+    from launcher.runs.act.start import Plan
 
     # The pasted command has no run directory: it writes below the folder where it is run.
-    launch = preview(preset, settings, Path.cwd() / "outputs" / Path(preset).name.removesuffix(".yaml"))
+    below = Path.cwd() / "outputs" / Path(preset).name.removesuffix(".yaml")
+    launch = Plan.of(preset, settings).launch(RunFolders.below(below))
     if json:
         put_json({"argv": launch.argv, "env": launch.env})
     else:

@@ -319,25 +319,25 @@ def health(
 def _put_flags(origin: "RunDir | LogFile", checks: Sequence[Check]) -> None:
     """Prints how much of a log of another framework is judged, then the flags that are up."""
     from launcher.metrics.frameworks import described
-    from launcher.runs.watch.problems import first_fixed, flag, settings_of_run
+    from launcher.runs.watch.parent import Parent
+    from launcher.runs.watch.problems import fixed_flag, flag
 
+    parent = Parent(origin) if isinstance(origin, RunDir) else None
     framework = origin.framework if not isinstance(origin, RunDir) else described(origin.read_info().framework)
     if framework is not None:
         put(coverage(framework.title, checks))
-    settings = settings_of_run(origin) if isinstance(origin, RunDir) else None
-    imported = isinstance(origin, RunDir) and current(origin, checks=False).state == "imported"
-    for found in (flag(check, settings, imported=imported) for check in checks if check.on):
-        put_problems([first_fixed(origin, found) if isinstance(origin, RunDir) else found])
+    put_problems(fixed_flag(parent, check) if parent else flag(check, None) for check in checks if check.on)
 
 
 def _with_trials(origin: "RunDir | LogFile", checks: Sequence[Check]) -> list[Mapping[str, object]]:
     """The checks as JSON; a flag that is up has the first trial of `try`."""
+    from launcher.runs.watch.parent import Parent
     from launcher.runs.watch.proposals import first_proposal
 
-    up = [check.rule for check in checks if check.on]
-    found = {rule: first_proposal(origin, rule) for rule in up} if isinstance(origin, RunDir) else {}
-    trials = {rule: each.to_json() for rule, each in found.items() if each is not None}
-    return [check.to_json() | ({"trial": trials[check.rule]} if check.rule in trials else {}) for check in checks]
+    parent = Parent(origin) if isinstance(origin, RunDir) else None
+    first = [first_proposal(parent, check.rule) if parent and check.on else None for check in checks]
+    pairs = zip(checks, first, strict=True)
+    return [check.to_json() | ({"trial": trial.to_json()} if trial else {}) for check, trial in pairs]
 
 
 def diagnose(

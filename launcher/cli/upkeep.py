@@ -139,12 +139,12 @@ def _gained(run: RunDir, trained: RunDir, settings: list[str], *, force: bool) -
     """Compares the trained model with the one before training, by the responses of a validation before step 1."""
     from launcher.cli.plain import follow
     from launcher.compare.paired import last_validation, paired
-    from launcher.runs.act.use_checkpoint import evaluate_base
+    from launcher.runs.act.use_checkpoint import evaluate
 
     before = None if settings else last_validation(run, 0)
     if before is None:
         with refusals():
-            base = evaluate_base(run, settings, say, force=force)
+            base = evaluate(run, settings, None, say, force=force, base=True)
         if code := follow(base, out=sys.stderr):
             raise typer.Exit(code)
         before = last_validation(base)

@@ -20,7 +20,8 @@ from launcher.record.layout import RunDir
 from launcher.record.state import current
 from launcher.runs.act.fork import planned_fork
 from launcher.runs.act.start import Narrate, silent
-from launcher.runs.watch.forking import fork_steps, refuse_parent
+from launcher.runs.watch.parent import Parent
+from launcher.runs.watch.possible import Verb
 from launcher.runs.watch.steps import steps
 from launcher.timing.advice import Advice
 from launcher.timing.report import Timing
@@ -77,7 +78,8 @@ class Proof:
 
 def plan(run: RunDir, *, count: int | None = None, at: int | None = None) -> FasterPlan:
     """Plans the two runs, from the newest checkpoint or the one named. Raises UserError without an advice."""
-    refuse_parent(run)
+    parent = Parent(run)
+    parent.require(Verb.FORK)
     timing = Timing(run)
     timing.poll(live=False)
     store = SeriesStore()
@@ -86,8 +88,8 @@ def plan(run: RunDir, *, count: int | None = None, at: int | None = None) -> Fas
     advice = next((each for each in timing.advice(store) if each.settings), None)
     if advice is None:
         raise UserError(f"no setting is known that could make run {run.id} faster", f"'ppo-tui time {run.id}' has more")
-    step = [0, *fork_steps(run)][-1] if at is None else at
-    planned_fork(run, list(advice.settings), step=step)
+    step = [0, *parent.checkpoints][-1] if at is None else at
+    planned_fork(parent, list(advice.settings), step=step)
     return FasterPlan(run, advice, step, step + max(count or STEPS, STEPS))
 
 

@@ -5,12 +5,10 @@ from dataclasses import dataclass
 
 from launcher.console.causes import Level as Order
 from launcher.console.causes import catalogue
-from launcher.preset.settle import settings_of
-from launcher.record.layout import RunDir
 from launcher.record.levels import Level
-from launcher.record.state import RunState, current
+from launcher.record.state import RunState
 from launcher.runs.watch.history import Onset
-from launcher.runs.watch.run_diagnosis import explained
+from launcher.runs.watch.parent import Parent
 
 ISOLATION = "isolation"
 """Stands for the rule in trials of a failure."""
@@ -30,18 +28,13 @@ class Failure(Onset):
         return f"isolation, not a fix: the run failed in step {self.rose} ({self.title})"
 
 
-def failure_of(run: RunDir) -> Failure | None:
+def failure_of(run: Parent) -> Failure | None:
     """How a run failed, by its records alone; None for another run."""
-    state, parent = current(run, checks=False), run.read_info().parent
+    state, parent = run.state, run.info.parent
     if not state.failed or not state.error:
         return None
     step = max(state.step or 0, parent.step or 0 if parent else 0) + 1
     return Failure(ISOLATION, step, step, Level.CRITICAL, state.cause or "", state.error)
-
-
-def isolating(run: RunDir) -> tuple[str, ...]:
-    """The change without which the failing code does not run; empty where none is known."""
-    return next((settings_of(each.edits) for each in explained(run).offers if each.fix.isolates and each.edits), ())
 
 
 def isolation(state: RunState, last: int, failure: Failure) -> tuple[str, str] | None:

@@ -9,22 +9,20 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from launcher import settings
-from launcher.compare.isolation import ISOLATION, failure_of, isolating
+from launcher.compare.isolation import ISOLATION, failure_of
 from launcher.compare.trial_verdicts import DIFFERENT, facts_of, judge, settled, waiting_trials
 from launcher.core.errors import UserError
 from launcher.core.format import counted, duration
 from launcher.core.text import near_hint
 from launcher.health.catalogue import rules
-from launcher.machine.sampler import visible
+from launcher.machine.sampler import VISIBLE, visible
 from launcher.metrics.timing import seconds_of
-from launcher.preset.effective import EffectiveConfig
 from launcher.preset.files import restore
-from launcher.preset.settle import configuration, settings_of
+from launcher.preset.settle import settings_of
 from launcher.record import queued
-from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
 from launcher.record.state import current
 from launcher.runs.act.fork import planned_fork
@@ -32,11 +30,11 @@ from launcher.runs.act.queue_runner import add
 from launcher.runs.act.start import Narrate, silent
 from launcher.runs.act.stop import stop
 from launcher.runs.supervise.spawn import detached
-from launcher.runs.watch.forking import fork_step, fork_steps, refuse_parent
-from launcher.runs.watch.history import Onset, alarms, first_onset
+from launcher.runs.watch.history import Onset, alarms
 from launcher.runs.watch.last_change import Change
+from launcher.runs.watch.parent import Parent
+from launcher.runs.watch.possible import Verb
 from launcher.runs.watch.proposals import proposals
-from launcher.runs.watch.steps import steps
 from launcher.runs.watch.turns import free_gpus
 from launcher.verl.config import GPUS, NODES
 
@@ -115,44 +113,40 @@ def plan(
     """Plans the trials of a flag, the first CRITICAL one (else WARN) if none is named. It tries at most `most` of its
     `proposals`, or `changes` instead. `count` is the number of steps, `at` the checkpoint. Raises UserError.
     """
-    info = refuse_parent(run)
+    parent = Parent(run)
+    parent.require(Verb.FORK)
     if not changes and (waiting := waiting_trials(run.id)):
         raise UserError(f"{counted(len(waiting), 'trial')} of run {run.id} already in the queue", "see 'ppo-tui queue'")
-    onset, changes = _subject(run, rule, changes)
+    onset, changes = _subject(parent, rule, changes)
     isolated = onset.rule == ISOLATION
-    before = max((each for each in fork_steps(run) if each < onset.rose), default=0)
-    step = at if at is not None else before if isolated else fork_step(run, onset)
-    config, change = configuration(info.preset or {}), None
-    reasons: dict[tuple[str, ...], str] = {}
+    before = max((each for each in parent.checkpoints if each < onset.rose), default=0)
+    step = at if at is not None else before if isolated else parent.fork_step(onset)
+    change, reasons = None, dict[tuple[str, ...], str]()
     for arm in ((), *changes):  # a missing checkpoint or a mistyped key is told before any trial begins
-        planned_fork(run, arm, step=step)
+        planned_fork(parent, arm, step=step)
     if not changes:
-        proposed = proposals(run, onset, step, config)
-        change = proposed.change
-        reasons = {each.settings: each.reason for each in proposed.found[:most]}
+        found, change = proposals(parent, onset, step)
+        reasons = {each.settings: each.reason for each in found[:most]}
         changes = [*reasons]
         if not changes:
             raise UserError(f"{onset.rule} suggests no setting to try", f"pass one: ppo-tui try {run.id} KEY=VALUE")
     until = step + (count or max(onset.rose - step, 1) + (1 if isolated else _MORE))
-    gpus, side = _room(info, config)
+    gpus = 0 if parent.info.on_cpu else int(parent.config.get(GPUS) or 1) * int(parent.config.get(NODES) or 1)
+    side = max(len(free_gpus(visible(os.environ))) // gpus if gpus else settings.max_cpu_runs(), 1)
     arms = tuple(map(tuple, changes if isolated else [(), *changes]))
-    return TrialPlan(run, onset, step, until, arms, _seconds(run, until - step), gpus, side, change, reasons)
+    return TrialPlan(run, onset, step, until, arms, _seconds(parent, until - step), gpus, side, change, reasons)
 
 
-def _room(info: RunInfo, config: EffectiveConfig) -> tuple[int, int]:
-    """The GPUs of a trial, and how many trials fit on this machine at once."""
-    gpus = 0 if info.on_cpu else int(config.get(GPUS) or 1) * int(config.get(NODES) or 1)
-    return gpus, max(len(free_gpus(visible(os.environ))) // gpus if gpus else settings.max_cpu_runs(), 1)
-
-
-def _subject(run: RunDir, rule: str | None, changes: Sequence[Sequence[str]]) -> tuple[Onset, Sequence[Sequence[str]]]:
+def _subject(run: Parent, rule: str | None, changes: Sequence[Sequence[str]]) -> tuple[Onset, Sequence[Sequence[str]]]:
     """The flag or the failure that trials are about, and their changes as far as they are known. Raises UserError."""
     if rule is not None and rule not in rules():
         raise UserError(f"no health rule named {rule!r}", near_hint(rule.upper(), rules()))
     failure = None if rule else failure_of(run)
-    if failure is not None and not changes and (setting := isolating(run)):
-        return failure, [setting]
-    onset = first_onset(run, rule) or (failure if changes else None)
+    if failure is not None and not changes:
+        isolating = next((each.edits for each in run.offers if each.fix.isolates and each.edits), ())
+        if isolating:
+            return failure, [settings_of(isolating)]
+    onset = run.onset(rule) or (failure if changes else None)
     if onset is not None:
         return onset, changes
     never = f"{rule or 'no check'} {'never' if rule else 'ever'} rose to WARN or CRITICAL in run {run.id}"
@@ -185,11 +179,11 @@ def enqueue_fork(
     run: RunDir, chosen: Sequence[str], step: int, *, force: bool, trial: str | None = None, undoes: str | None = None
 ) -> RunDir:
     """Adds a fork to the queue, on any GPUs; returns the run that it becomes. Raises UserError."""
-    loaded, after = planned_fork(run, chosen, step=step, trial=trial, undoes=undoes)
-    snapshot = loaded.snapshot()
+    fork = planned_fork(Parent(run), chosen, step=step, trial=trial, undoes=undoes)
+    snapshot = fork.loaded.snapshot()
     if isinstance(env := snapshot.get("env"), dict):  # those that the queue gave to the parent
-        snapshot["env"] = {name: value for name, value in env.items() if name != "CUDA_VISIBLE_DEVICES"}
-    return add(restore(loaded.name, snapshot), chosen, force=force, origin=after).run
+        snapshot["env"] = {name: value for name, value in env.items() if name != VISIBLE}
+    return add(replace(fork, loaded=restore(fork.loaded.name, snapshot, chosen)), force=force).run
 
 
 def carry_out(
@@ -284,13 +278,12 @@ def end(run: RunDir) -> None:
         stop(run, by="trial: ended", wait=True)
 
 
-def _seconds(run: RunDir, count: int) -> float | None:
+def _seconds(run: Parent, count: int) -> float | None:
     """Seconds that a trial of `count` steps takes: the start of the first attempt, then median steps."""
-    records = [record for _, record in steps(run)]
-    paces = [seconds for record in records if (seconds := seconds_of(record.data)) > 0]
-    numbers = run.attempt_numbers()
+    paces = [seconds for record in run.steps if (seconds := seconds_of(record.data)) > 0]
+    numbers = run.run.attempt_numbers()
     if not paces or not numbers:
         return None
-    created = run.attempt(numbers[0]).read_launch().created
-    start = records[0].t - seconds_of(records[0].data) - created if created and records[0].t else 0.0
+    created, first = run.run.attempt(numbers[0]).read_launch().created, run.steps[0]
+    start = first.t - seconds_of(first.data) - created if created and first.t else 0.0
     return max(start, 0.0) + count * statistics.median(paces)

@@ -24,6 +24,7 @@ from launcher.record.levels import Level
 from launcher.record.queued import Queued
 from launcher.record.state import RunState, current
 from launcher.runs.watch.history import alarms, check_counts
+from launcher.runs.watch.parent import Parent
 from launcher.runs.watch.steps import Scores
 
 # what every trial sets, the control run too
@@ -123,7 +124,7 @@ def _arms(parent: str, rule: str, trials: Sequence[TrialFacts]) -> list[Arm]:
     run = RunDir(paths.runs_dir() / Path(parent).name)
     if rule != ISOLATION:
         return judge(trials, alarms(run))
-    failure = failure_of(run)
+    failure = failure_of(Parent(run))
     return [_arm(each, *_isolated(each, failure)) for each in trials]
 
 

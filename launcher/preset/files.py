@@ -132,8 +132,17 @@ def load_text(path: Path, text: str, settings: Sequence[str] = ()) -> LoadedPres
 
 def restore(name: str, snapshot: Mapping[str, Any], settings: Sequence[str] = ()) -> LoadedPreset:
     """A preset from a `LoadedPreset.snapshot` with further settings, for a resumed run."""
-    layer = layers.from_mapping(snapshot, lambda _: f"snapshot of {name}", Path.cwd())
-    return _load(name, None, "snapshot", [layers.given(layer)], settings)
+    return restored(name, snapshot_layer(name, snapshot), settings)
+
+
+def snapshot_layer(name: str, snapshot: Mapping[str, Any]) -> Layer:
+    """The values of a snapshot, from which `restored` makes several presets. Raises UserError."""
+    return layers.given(layers.from_mapping(snapshot, lambda _: f"snapshot of {name}", Path.cwd()))
+
+
+def restored(name: str, layer: Layer, settings: Sequence[str]) -> LoadedPreset:
+    """As `restore`, from a `snapshot_layer`."""
+    return _load(name, None, "snapshot", [layer], settings)
 
 
 def shipped() -> dict[str, Path]:

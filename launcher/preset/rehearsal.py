@@ -8,7 +8,7 @@ from launcher.core.tables import read_tables
 from launcher.preset.effective import OTHER_ENGINES
 from launcher.preset.files import LoadedPreset, load, restore
 from launcher.preset.schema import FIELDS, value_of
-from launcher.preset.settle import configuration
+from launcher.preset.settle import configuration, configured
 from launcher.verl import hydra
 from launcher.verl.config import ACTOR, CRITIC, PROMPT, REF, REWARD_MODEL, SYNC_STEP
 
@@ -22,7 +22,7 @@ UNTRIED = "not tried: GPUs, their memory, the rollout engine, the weights of a l
 
 def models(loaded: LoadedPreset) -> list[str]:
     """The models that a preset trains, each once. Raises UserError for a preset that cannot be rehearsed on a CPU."""
-    config = configuration(loaded.snapshot())
+    config = configured(loaded)
     for engine in (config.text("model_engine"), config.text(f"{ACTOR}.strategy")):
         if engine in OTHER_ENGINES:
             raise UserError(f"the CPU platform runs only FSDP, not {engine}")

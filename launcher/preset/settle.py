@@ -7,7 +7,7 @@ from typing import Any
 from launcher.core.errors import UserError
 from launcher.preset.effective import EffectiveConfig, Setting, Source, of_draft
 from launcher.preset.field_values import field_named, where_of
-from launcher.preset.files import restore
+from launcher.preset.files import LoadedPreset, restore
 from launcher.preset.schema import FIELDS
 from launcher.preset.translate import OURS
 from launcher.preset.yaml_text import text_of, value_of
@@ -42,9 +42,14 @@ def settings_of(edits: Sequence[Edit]) -> tuple[str, ...]:
 def configuration(preset: Mapping[str, Any]) -> EffectiveConfig:
     """The configuration of a run's preset; that of veRL if it is unreadable."""
     try:
-        return of_draft(restore("", preset).values())
+        return configured(restore("", preset))
     except UserError:
         return EffectiveConfig()
+
+
+def configured(loaded: LoadedPreset) -> EffectiveConfig:
+    """The configuration of a preset."""
+    return of_draft(loaded.values())
 
 
 def of_log(settings: Mapping[str, str]) -> EffectiveConfig | None:

@@ -204,12 +204,13 @@ def current(run: RunDir, *, checks: bool = True, settings: bool = True, supervis
     with `driver_alive`, or the end in exit.json, if the supervisor was killed before it had read the whole log for the
     cause. `supervising`: this process has the lock of the supervisor, which otherwise shows that another one lives.
     """
-    state = _known(run, checks, supervising)
+    state = known(run, checks=checks, supervising=supervising)
     damaged = (*state.damaged, *map(str, state.failures), *damage(run, state.attempt, settings=checks and settings))
     return dataclasses.replace(state, damaged=damaged) if damaged else state
 
 
-def _known(run: RunDir, checks: bool, supervising: bool) -> RunState:
+def known(run: RunDir, *, checks: bool = True, supervising: bool = False) -> RunState:
+    """As `current`, without a look for damage of other files than state.json."""
     try:
         state = _maintained(run, _parsed(run.state.read_bytes(), checks), supervising)
     except (OSError, ValueError):

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import pytest
 from fake_nvml import FakeGpu, FakeNvml
 from whole_run import whole_run
 
@@ -30,7 +31,7 @@ from launcher.record.levels import Level
 from launcher.record.process import ProcessId
 from launcher.record.state import StateFile, current
 from launcher.runs.act import queue_check, queue_runner
-from launcher.runs.act.start import start
+from launcher.runs.act.start import Plan, start
 from launcher.verl import env
 from launcher.verl.env import VerlEnv
 
@@ -103,7 +104,8 @@ def of_verbs(home: Path, shown: Shown) -> dict[str, str]:
         _runs()
         written.take()
         texts = {words: f"{shown(words.split(), home)}{written.take()}" for words in COMMANDS}
-        start("toy-cpu", ["actor.lr=1e-5"], after=RunDir(paths.runs_dir() / "000002-mine"), note="again #tag")
+        edited = RunDir(paths.runs_dir() / "000002-mine")
+        start(Plan.of("toy-cpu", ["actor.lr=1e-5"], after=edited, note="again #tag"))
         texts["start from the edited settings of another run"] = written.take()
     return {words: _OF_CHANCE.sub(r"\1-12345678", text) for words, text in texts.items()}
 
@@ -184,7 +186,7 @@ def _this_machine(written: _Written) -> Iterator[_Written]:
     verl = VerlEnv("/opt/verl/bin/python", "3.12.3", _VERSIONS, None)
     asleep = time.sleep
     with (
-        patch.dict(sys.modules, pynvml=FakeNvml([FakeGpu("GPU-a"), FakeGpu("GPU-b")])),
+        pytest.MonkeyPatch.context() as gpus,  # `patch.dict` would forget modules that are imported meanwhile
         patch.object(env, "probe", lambda python: replace(verl, python=python)),
         patch.dict(os.environ, PPO_TUI_PYTHON="/opt/verl/bin/python"),
         patch.object(os, "cpu_count", lambda: 8),
@@ -202,6 +204,7 @@ def _this_machine(written: _Written) -> Iterator[_Written]:
         patch("launcher.runs.act.queue_check.detached", detached),
         patch.object(subprocess, "Popen", refused),
     ):
+        FakeNvml([FakeGpu("GPU-a"), FakeGpu("GPU-b")]).install(gpus)
         yield written
 
 

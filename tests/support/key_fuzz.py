@@ -25,12 +25,12 @@ from textual.events import Key, MouseDown, MouseUp, Paste
 from whole_run import whole_run
 
 from launcher.cli.screen import ScreenRequest
-from launcher.preset.files import load
 from launcher.record.layout import RunDir
 from launcher.record.process import ProcessId
 from launcher.record.state import stored
 from launcher.runs.act.import_logs import import_logs
 from launcher.runs.act.queue_runner import add
+from launcher.runs.act.start import Plan
 from launcher.verl import env as verl_env
 from tui import app as app_module
 from tui.app import PpoTui
@@ -102,7 +102,7 @@ def _record(folder: Path, home: Path, pid: int) -> None:
     (home / "presets").mkdir()
     (home / "presets" / "mine.yaml").write_text("extends: toy-cpu\nactor:\n  lr: 2.0e-4\n")
     (home / "run.sh").write_text(COMMAND)
-    add(load("mine"), [])
+    add(Plan.of("mine"))
 
 
 @dataclass

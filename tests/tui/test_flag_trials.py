@@ -25,6 +25,7 @@ from launcher.record.events import Event
 from launcher.record.info import Edit, Origin
 from launcher.record.layout import RunDir
 from launcher.runs.judge.run_checklist import judged
+from launcher.runs.watch.parent import Parent
 from launcher.runs.watch.proposals import first_proposal
 from launcher.runs.watch.source import LogFile
 from launcher.runs.watch.steps import steps
@@ -86,7 +87,7 @@ async def on_page(pilot: Pilot[Any], rule: str = RULE) -> CheckDetailScreen:
 async def test_health_the_page_the_editor_and_try_have_one_value(make: SimpleNamespace, kind: str) -> None:
     made, reason = MAKERS[kind]
     run = made(make)
-    proposal = first_proposal(RunDir(run), RULE)
+    proposal = first_proposal(Parent(RunDir(run)), RULE)
     assert proposal is not None and reason in proposal.words
     assert plan(RunDir(run), RULE, at=0).arms[1] == proposal.settings
     assert [f"{edit.key}={text_of(edit.now)}" for edit in proposal.edits] == [
@@ -117,7 +118,7 @@ async def test_health_the_page_the_editor_and_try_have_one_value(make: SimpleNam
 def test_what_check_finds_unusual_is_what_is_tried(make: SimpleNamespace) -> None:
     run = flagged(make, ["actor.entropy_coeff=-0.5"])
     (finding,) = unusual(configuration(RunDir(run).read_info().preset or {}))
-    proposal = first_proposal(RunDir(run), RULE)
+    proposal = first_proposal(Parent(RunDir(run)), RULE)
     assert proposal is not None
     assert {edit.key: edit.now for edit in proposal.edits} == finding.change
 

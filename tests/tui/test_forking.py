@@ -14,6 +14,7 @@ from launcher.preset.files import load
 from launcher.record.info import Edit, Origin
 from launcher.record.layout import RunDir
 from launcher.record.queued import Queued
+from launcher.runs.act.start import Plan
 from tui.kit.dialogs.ask import AskScreen
 from tui.kit.dialogs.choose import ConfirmScreen
 from tui.kit.widgets.chart_widgets import MetricChart
@@ -41,10 +42,9 @@ async def test_y_asks_for_checkpoint_and_changes_and_opens_the_fork(
     child = make.run(hex_id="f0f0f0", attempts=[later], state=make.ended("finished"), after=after)
     asked: list[Any] = []
 
-    def start(
-        _: object, settings: Sequence[str], *__: object, after: Origin, resume_from: Path, **___: object
-    ) -> RunDir:
-        asked.append((list(settings), after.run, after.step, resume_from.name))
+    def start(plan: Plan, *_: object, **__: object) -> RunDir:
+        assert plan.origin is not None and plan.checkpoint is not None
+        asked.append((plan.changes, plan.origin.run, plan.origin.step, plan.checkpoint.name))
         return RunDir(child)
 
     monkeypatch.setattr("launcher.runs.act.fork.start", start)
@@ -60,7 +60,7 @@ async def test_y_asks_for_checkpoint_and_changes_and_opens_the_fork(
         field.value = "8 actor.lr=1e-6"
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, DashboardScreen) and app.screen.directory == child)
-        assert asked == [(["actor.lr=1e-6"], run.name, 8, "global_step_8")]
+        assert asked == [(("actor.lr=1e-6",), run.name, 8, "global_step_8")]
         await until(pilot, lambda: app.screen.query_one("#chart-0", MetricChart).plot.behind is not None)
         plot = app.screen.query_one("#chart-0", MetricChart).plot
         assert plot.behind.points.steps[-1] == 9 and plot.curves[0].points.steps[0] == 10

@@ -1,7 +1,7 @@
 """The launch of a preset: what it comes to, findings, fixes, refusal and force."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +15,7 @@ from launcher.check.gate import Refused
 from launcher.core.errors import UserError
 from launcher.record.fix import Fix
 from launcher.record.layout import RunDir
+from launcher.runs.act.start import Plan
 from tui.kit.dialogs.choose import ConfirmScreen
 from tui.kit.widgets.findings import Findings
 from tui.kit.widgets.lines import CommandText, Lines
@@ -60,11 +61,9 @@ def started(make: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> list[Any]
     """What was started; a run directory stands for it."""
     calls: list[Any] = []
 
-    def start(
-        preset: str, settings: Sequence[str], narrate: Callable[[str], None], *, force: bool, after: object
-    ) -> RunDir:
+    def start(plan: Plan, narrate: Callable[[str], None], *, force: bool) -> RunDir:
         narrate("starting its supervisor")
-        calls.append((Path(preset).stem, list(settings), force))
+        calls.append((plan.loaded.name, list(plan.changes), force))
         return RunDir(make.run(hex_id=f"abc{len(calls)}"))
 
     monkeypatch.setattr("launcher.runs.act.start.start", start)
@@ -253,7 +252,7 @@ async def test_esc_and_q_leave_a_start_that_waits_and_cancel_it(
 ) -> None:
     go, ended = threading.Event(), list[str]()
 
-    def start(_: str, __: Sequence[str], narrate: Callable[[str], None], **___: Any) -> None:
+    def start(_: Plan, narrate: Callable[[str], None], **__: Any) -> None:
         narrate("waiting for the disk")
         go.wait()
         try:

@@ -16,7 +16,8 @@ from launcher.record.layout import RunDir
 from launcher.record.levels import Level
 from launcher.record.state import current
 from launcher.runs.judge.run_checklist import judged
-from launcher.runs.watch.problems import first_fix, first_fixed, flag
+from launcher.runs.watch.parent import Parent
+from launcher.runs.watch.problems import first_fix, fixed_flag
 from launcher.runs.watch.reader import RunReader
 from tui.kit.run_words import verdict_words
 
@@ -71,7 +72,7 @@ def test_all_show_the_same_first_fix(recorded: list[RunDir], in_process: Command
         settings = {}
         for check in on:
             fix = first_fix(run, check.rule)
-            page = first_fixed(run, flag(check, reader.config, imported=reader.state.state == "imported"))
+            page = fixed_flag(Parent(run), check)
             assert fix == status.get(check.rule) == (page.offers[0].text if page.offers else None), (run.id, check.rule)
             assert check.rule not in health or health[check.rule] == fix, (run.id, check.rule)
             compared += fix is not None and check.rule in health

@@ -18,13 +18,13 @@ from launcher.machine.sampler import Sampler
 from launcher.metrics.host import HostLoad, slow_together
 from launcher.metrics.store import SeriesStore
 from launcher.preset.files import load
-from launcher.preset.settle import configuration
 from launcher.record.check import Check
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
 from launcher.record.levels import Level
 from launcher.record.machine import HostSample, MachineSample, NodeSample, ProcessesSample
 from launcher.runs.watch.history import Onset
+from launcher.runs.watch.parent import Parent
 from launcher.runs.watch.proposals import proposals
 from launcher.timing.report import Timing
 from launcher.timing.words import host_words, problems
@@ -183,6 +183,6 @@ def test_an_unusual_learning_rate_is_tried_only_where_it_can_be_the_reason(
     preset = load("toy-cpu", ("actor.lr=0.1",)).snapshot()
     run = create("x")
     RunInfo(id=run.id, name="x", created=1.0, preset=preset).write(run.run_yaml)
-    found = proposals(run, Onset(rule, 20, 20, Level.WARN), 10, configuration(preset)).found
+    found, _ = proposals(Parent(run), Onset(rule, 20, 20, Level.WARN), 10)
     tried = any("actor.lr=" in setting for each in found for setting in each.settings)
     assert tried is (rule == "KL-1"), found

@@ -28,6 +28,7 @@ from launcher.record.process import ProcessId
 from launcher.record.queued import Checked, Queued
 from launcher.record.state import RunState
 from launcher.runs.act import queue_runner as going
+from launcher.runs.act.start import Plan
 from launcher.runs.supervise.spawn import write_launch
 from launcher.runs.watch.turns import turns
 
@@ -346,24 +347,24 @@ def test_what_is_added_is_kept_as_it_is_now(monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setattr(going, "wake_queue", lambda: None)
     file = tmp_path / "mine.yaml"
     file.write_text("extends: toy-cpu\nactor:\n  lr: 1e-5\n")
-    first = going.add(str(file), ["trainer.steps=3"])
+    first = going.add(Plan.of(str(file), ["trainer.steps=3"]))
     file.unlink()
     assert (first.needs, first.preset["actor"]["lr"], first.preset["trainer"]["steps"]) == (0, 1e-5, 3)
-    second = going.add("toy-cpu", after="mine")
-    given = going.add("toy-cpu", name="base")
+    second = going.add(Plan.of("toy-cpu"), after="mine")
+    given = going.add(Plan.of("toy-cpu", name="base"))
     assert [given.name, given.of_preset, given.id[7:]] == ["base", "toy-cpu", "base"] and queued.find("base") == given
     given.remove()
     assert second.after == first.id and [each.id for each in queued.entries()] == [first.id, second.id]
     with pytest.raises(UserError, match=r"--gpus 0,1 does not match: toy-cpu uses no GPU"):
-        going.add("toy-cpu", gpus="0,1")
+        going.add(Plan.of("toy-cpu"), gpus="0,1")
     with pytest.raises(
         UserError, match=r"--gpus 0,0 does not match: toy-cpu uses 2 GPUs \(trainer.gpus\); list 2 GPUs, or omit"
     ):
-        going.add("toy-cpu", ["trainer.device=cuda", "trainer.gpus=2"], gpus="0,0")
-    third = going.add("toy-cpu", ["trainer.device=cuda", "trainer.gpus=2"], gpus="0,1")
+        going.add(Plan.of("toy-cpu", ["trainer.device=cuda", "trainer.gpus=2"]), gpus="0,0")
+    third = going.add(Plan.of("toy-cpu", ["trainer.device=cuda", "trainer.gpus=2"]), gpus="0,1")
     assert third.gpus == ("0", "1") and third.preset["env"]["CUDA_VISIBLE_DEVICES"] == "0,1"
     with pytest.raises(UserError, match="no run"):
-        going.add("toy-cpu", after="nothing")
+        going.add(Plan.of("toy-cpu"), after="nothing")
 
 
 def test_the_commands_change_the_queue_and_print_it(capsys: pytest.CaptureFixture[str]) -> None:

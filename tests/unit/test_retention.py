@@ -18,7 +18,7 @@ from launcher.record.note import RunNote
 from launcher.record.process import ProcessId
 from launcher.record.state import RunState
 from launcher.runs.act.removal import excess, remove
-from launcher.runs.watch.checkpoints import checkpoint_steps
+from launcher.runs.watch.checkpoints import checkpoints
 from launcher.settings import Keep
 
 
@@ -124,7 +124,7 @@ def test_a_checkpoint_that_is_half_removed_is_none(runs: list[RunDir], monkeypat
     with monkeypatch.context() as disk, pytest.raises(KeyboardInterrupt):
         disk.setattr(shutil, "rmtree", killed)
         remove(excess(Keep(None, 7 << 20)))
-    assert checkpoint_steps(runs[3]) == [10] and [*runs[3].checkpoints.glob(".deleted-*")]
+    assert [*checkpoints(runs[3])] == [10] and [*runs[3].checkpoints.glob(".deleted-*")]
     discard(runs[3].checkpoints / "global_step_10")
     assert not [*runs[3].checkpoints.glob(".deleted-*")], "the next one removes what a killed one left"
 

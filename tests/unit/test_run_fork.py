@@ -10,6 +10,7 @@ from commands import call
 from launcher.core.errors import UserError
 from launcher.metrics.records import StepRecord
 from launcher.preset.files import load, restore
+from launcher.preset.settle import configuration, configured
 from launcher.record.check import Check
 from launcher.record.events import EventLog, LevelChange
 from launcher.record.info import Edit, Origin, RunInfo
@@ -17,11 +18,10 @@ from launcher.record.layout import RunDir, create
 from launcher.record.levels import Level
 from launcher.record.state import RunState
 from launcher.runs.act.fork import fork, fork_folder, planned_fork
-from launcher.runs.act.start import origin
 from launcher.runs.supervise import protection
 from launcher.runs.supervise.protection import Keeper, protect
-from launcher.runs.watch.checkpoints import beginning, checkpoint_steps, kept_steps
-from launcher.runs.watch.forking import fork_step, fork_steps, refuse_fixed
+from launcher.runs.watch.checkpoints import checkpoints, kept_steps
+from launcher.runs.watch.parent import Parent, refuse_fixed
 
 
 @pytest.fixture
@@ -45,13 +45,13 @@ def rise(run: RunDir, step: int, rule: str, level: Level = Level.CRITICAL, befor
 
 
 def test_a_fork_begins_before_the_flag_that_became_critical(run: RunDir) -> None:
-    assert fork_step(run) == 30, "without a flag the newest one"
+    assert Parent(run).fork_step() == 30, "without a flag the newest one"
     rise(run, 5, "LEN-1", Level.WARN)
     rise(run, 25, "KL-1", Level.WARN)
     rise(run, 31, "KL-1", Level.CRITICAL, Level.WARN)
-    assert fork_step(run) == 20
+    assert Parent(run).fork_step() == 20
     rise(run, 12, "KL-1", Level.WARN)  # of an earlier attempt; 12 is up when two of three steps crossed
-    assert fork_step(run) == 20
+    assert Parent(run).fork_step() == 20
 
 
 def test_without_a_checkpoint_before_the_flag_the_start_is_offered(run: RunDir) -> None:
@@ -79,28 +79,30 @@ def test_settings_that_cannot_change_are_refused_with_the_reason(
 ) -> None:
     preset = run.read_info().preset or {}
     with pytest.raises(UserError, match=sentence) as caught:
-        refuse_fixed(preset, restore("toy", preset, settings))
+        refuse_fixed(configuration(preset), configured(restore("toy", preset, settings)))
     assert str(caught.value).endswith("use --checkpoint 0 to begin again")
     with pytest.raises(UserError, match=sentence):
         fork(run, settings, step=10)
 
 
 def test_a_critic_cannot_come_out_of_nothing_but_may_go(run: RunDir) -> None:
-    ppo = run.read_info().preset or {}
-    grpo = restore("toy", ppo, ["algorithm=grpo", "rollout.n=4"])
+    ppo, grpo, lower = (
+        configured(Parent(run).restored(changes))
+        for changes in ([], ["algorithm=grpo", "rollout.n=4"], ["actor.lr=1e-5", "kl.loss_coef=0.1"])
+    )
     refuse_fixed(ppo, grpo)
-    refuse_fixed(ppo, restore("toy", ppo, ["actor.lr=1e-5", "kl.loss_coef=0.1"]))
+    refuse_fixed(ppo, lower)
     with pytest.raises(UserError, match="the checkpoint has no critic"):
-        refuse_fixed(grpo.snapshot(), restore("toy", grpo.snapshot(), ["algorithm=ppo"]))
+        refuse_fixed(grpo, ppo)
 
 
 def test_the_fork_remembers_its_parent(run: RunDir, tmp_path: Path) -> None:
-    preset = restore("toy", run.read_info().preset or {}, ["actor.lr=1e-5"]).snapshot()
-    info = RunInfo("x", after=origin(run, preset, 20, "KL-1"))
+    preset = Parent(run).restored(["actor.lr=1e-5"])
+    info = RunInfo("x", after=Parent(run).origin(preset, 20, "KL-1"))
     info.write(tmp_path / "run.yaml")
     parent = RunInfo.read(tmp_path / "run.yaml").parent
     assert parent == Origin(run.id, (Edit("actor.lr", 3e-4, 1e-5),), 20, "KL-1")
-    assert RunInfo("x", after=origin(run, preset)).parent is None, "a preset edited out of a run is no fork"
+    assert RunInfo("x", after=Parent(run).origin(preset)).parent is None, "a preset edited out of a run is no fork"
     child = create("child")
     RunInfo(child.id, "child", after=parent).write(child.run_yaml)
     changed = f"fork of {run.id} at step 20, trial for KL-1: actor.lr 3e-4 → 1e-5"
@@ -141,7 +143,7 @@ def test_a_move_that_fails_leaves_the_protected_checkpoint(run: RunDir, request:
     assert protect(run, rise(run, 15, "KL-1"), []) == 10
     request.getfixturevalue("vanishing")
     assert protect(run, rise(run, 26, "ENT-1"), []) is None
-    assert [path.name for path in run.protected.iterdir()] == ["global_step_10"] and checkpoint_steps(run) == [10, 30]
+    assert [path.name for path in run.protected.iterdir()] == ["global_step_10"] and [*checkpoints(run)] == [10, 30]
 
 
 def test_a_move_that_fails_leaves_the_best_checkpoint(run: RunDir, request: pytest.FixtureRequest) -> None:
@@ -154,7 +156,7 @@ def test_a_move_that_fails_leaves_the_best_checkpoint(run: RunDir, request: pyte
 
 def test_checkpoints_that_are_gone_are_told_once(run: RunDir) -> None:
     keeper = Keeper(run, run.attempt(1), RunInfo("x"))
-    assert keeper.removed() == () and kept_steps(run) == checkpoint_steps(run)
+    assert keeper.removed() == () and kept_steps(run) == [*checkpoints(run)]
     assert protect(run, rise(run, 15, "KL-1"), []) == 10  # moved, not removed
     shutil.rmtree(run.checkpoints / "global_step_20")
     assert keeper.removed() == (20,) and keeper.removed() == () and 20 not in (kept_steps(run) or [20])
@@ -174,21 +176,22 @@ def test_a_step_that_is_saved_again_replaces_its_protected_checkpoint(run: RunDi
 
 
 def test_a_fork_is_forked_from_where_it_began(run: RunDir) -> None:
-    preset, after = planned_fork(run, ["actor.lr=0.03"], step=20)
+    plan = planned_fork(Parent(run), ["actor.lr=0.03"], step=20)
     child = create("toy-cpu")
-    RunInfo(child.id, "toy-cpu", preset=preset.snapshot(), after=after).write(child.run_yaml)
+    RunInfo(child.id, "toy-cpu", preset=plan.loaded.snapshot(), after=plan.origin).write(child.run_yaml)
     rise(child, 22, "KL-1")  # the first of its window of three steps is the last one of its parent
-    assert (fork_steps(child), fork_step(child)) == ([20], 20)
-    again, origin_ = planned_fork(child, ["actor.lr=1e-4"])
-    assert fork_folder(origin_) == run.checkpoints / "global_step_20"
-    assert origin_.run == child.id and origin_.step == 20
+    begun = {20: run.checkpoints / "global_step_20"}
+    assert (Parent(child).checkpoints, Parent(child).fork_step()) == (begun, 20)
+    again = planned_fork(Parent(child), ["actor.lr=1e-4"])
+    assert again.origin is not None and (again.origin.run, again.origin.step) == (child.id, 20)
+    assert fork_folder(again.origin) == again.checkpoint == begun[20]
     grandchild = create("toy-cpu")
-    RunInfo(grandchild.id, "toy-cpu", preset=again.snapshot(), after=origin_).write(grandchild.run_yaml)
-    assert beginning(grandchild) == (20, run.checkpoints / "global_step_20")
+    RunInfo(grandchild.id, "toy-cpu", preset=again.loaded.snapshot(), after=again.origin).write(grandchild.run_yaml)
+    assert Parent(grandchild).checkpoints == begun
     run.run_yaml.unlink()
-    assert beginning(grandchild) is None
+    assert not Parent(grandchild).checkpoints
     with pytest.raises(UserError, match="use --checkpoint 0"):
-        fork_step(child)
+        Parent(child).fork_step()
 
 
 def test_the_best_checkpoints_are_kept(run: RunDir) -> None:
@@ -203,7 +206,7 @@ def test_the_best_checkpoints_are_kept(run: RunDir) -> None:
     assert validated(15, 0.9) == ["global_step_10"], "without a checkpoint"
     assert validated(20, 0.4) == ["global_step_10", "global_step_20"]
     assert validated(30, 0.6) == ["global_step_10", "global_step_30"], "what it replaces is removed"
-    assert checkpoint_steps(run) == [10, 30]
+    assert [*checkpoints(run)] == [10, 30]
     assert not run.attempt(1).save_now.exists()
     keeper.rose(rise(run, 32, "REW-1", Level.WARN), [])
     assert run.attempt(1).save_now.exists()

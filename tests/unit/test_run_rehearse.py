@@ -8,10 +8,11 @@ import pytest
 from driven import driven
 
 from launcher.check.finding import REHEARSAL
-from launcher.preset.files import LoadedPreset, load
+from launcher.preset.files import load
 from launcher.record.layout import RunDir, all_runs
 from launcher.record.state import current
 from launcher.runs.act import rehearse
+from launcher.runs.act.start import Plan
 
 STEPS = "print('step:1 - critic/score/mean:0.1'); print('step:2 - critic/score/mean:0.2')"
 FAILS = "raise KeyError('answer')"
@@ -30,8 +31,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def drives(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
     """What the driver of a rehearsal does."""
 
-    def start(loaded: LoadedPreset, **_: Any) -> RunDir:
-        return driven("toy-rehearsal", loaded, code)
+    def start(plan: Plan, *_: Any, **__: Any) -> RunDir:
+        return driven("toy-rehearsal", plan.loaded, code)
 
     monkeypatch.setattr(rehearse, "start", start)
 

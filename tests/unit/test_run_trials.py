@@ -30,12 +30,11 @@ from launcher.record.levels import Level
 from launcher.record.state import RunState
 from launcher.runs.act import queue_runner as going
 from launcher.runs.act.fork import planned_fork
-from launcher.runs.act.start import origin
 from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
-from launcher.runs.watch.checkpoints import checkpoint_steps
-from launcher.runs.watch.forking import fork_step
-from launcher.runs.watch.history import Onset, first_onset
+from launcher.runs.watch.checkpoints import checkpoints
+from launcher.runs.watch.history import Onset
 from launcher.runs.watch.last_change import last_change
+from launcher.runs.watch.parent import Parent
 from launcher.runs.watch.source import LogFile
 from launcher.runs.watch.steps import earlier_steps, steps
 
@@ -108,8 +107,8 @@ def beginning(make: Callable[[Sequence[str], int, int], Figures]) -> Callable[..
 
     def begin(planned: TrialPlan, changes: Sequence[str], *, force: bool) -> RunDir:
         settings = [*changes, f"trainer.steps={planned.until}"]
-        preset = restore("toy", planned.run.read_info().preset or {}, settings).snapshot()
-        after = origin(planned.run, preset, planned.step, planned.onset.rule, planned.undoes(changes))
+        parent = Parent(planned.run)
+        after = parent.origin(parent.restored(settings), planned.step, planned.onset.rule, planned.undoes(changes))
         return played(settings, make(settings, planned.step + 1, planned.until), after)
 
     return begin
@@ -117,11 +116,11 @@ def beginning(make: Callable[[Sequence[str], int, int], Figures]) -> Callable[..
 
 @pytest.mark.slow
 def test_the_supervisor_keeps_the_checkpoint_from_before_the_flag(parent: RunDir) -> None:
-    onset = first_onset(parent)
+    onset = Parent(parent).onset()
     assert onset is not None and (onset.rule, onset.rose, onset.step) == ("KL-1", 7, 5)
     assert (parent.protected / "global_step_4" / "actor").is_dir(), "KL-4 and TRUNC-1 belong to the same trouble"
     assert [path.name for path in parent.protected.iterdir()] == ["global_step_4"]
-    assert checkpoint_steps(parent) == [4, 8, 12] and fork_step(parent) == 4
+    assert [*checkpoints(parent)] == [4, 8, 12] and Parent(parent).fork_step() == 4
     assert any("step 4, from before KL-1, is kept" in getattr(e.what, "text", "") for e in read_events(parent.events))
 
 
@@ -158,15 +157,15 @@ def test_a_fork_first_tries_to_undo_its_own_change() -> None:
     sound = played(["trainer.steps=12"], healthy(0, 12))
     wait_for(sound, lambda state: not state.live)  # the fork knows the steps before its own
     one = ["data.train_batch_size=1", "actor.ppo_mini_batch_size=1", "actor.entropy_coeff=0.3", "trainer.steps=27"]
-    preset = restore("toy", sound.read_info().preset or {}, one).snapshot()
-    run = played(one, recorded(5, 27), Origin(sound.id, origin(sound, preset).diff, 4))
+    edits = Parent(sound).origin(Parent(sound).restored(one)).diff
+    run = played(one, recorded(5, 27), Origin(sound.id, edits, 4))
     wait_for(run, lambda state: not state.live)
     planned = plan(run, "KL-4", at=0)
     back = ("actor.entropy_coeff=null", "actor.ppo_mini_batch_size=32", "data.train_batch_size=64")
     assert planned.arms[:2] == ((), back) and len(planned.arms) == 4, planned.arms
     assert planned.lines[1].endswith("data.train_batch_size=64 (undoes what the fork changed)")
-    _, after = planned_fork(run, back, step=0, trial="KL-4", undoes=planned.undoes(back))
-    assert after.undoes == "what the fork changed"
+    after = planned_fork(Parent(run), back, step=0, trial="KL-4", undoes=planned.undoes(back)).origin
+    assert after is not None and after.undoes == "what the fork changed"
 
     def make(settings: Sequence[str], first: int, last: int) -> Figures:
         return healthy(first, last, reward=0.02) if len(settings) > 2 else recorded(first, last)
@@ -177,12 +176,12 @@ def test_a_fork_first_tries_to_undo_its_own_change() -> None:
     control, first = found.arms[:2]
     assert (control.verdict, first.verdict, set(first.changes)) == ("repeated", "fixed", set(back)), found.arms
     assert first.told.startswith("undoes what the fork changed; no flag"), first.told
-    assert last_change(sound, planned.onset) is None
+    assert last_change(Parent(sound), planned.onset) is None
     EventLog(run.events).add(LevelChange(3, "KL-4", Level.OK, Level.WARN))
     EventLog(run.events).add(Action("resume", step=4, settings=("actor.lr=1e-3",)))
-    assert last_change(run, planned.onset).words == "what the fork changed", "the flag was up before the resume"
+    assert last_change(Parent(run), planned.onset).words == "what the fork changed", "the flag was up before the resume"
     EventLog(sound.events).add(LevelChange(9, "KL-4", Level.OK, Level.WARN))
-    assert last_change(run, planned.onset) is None, "its parent had the flag, too"
+    assert last_change(Parent(run), planned.onset) is None, "its parent had the flag, too"
 
 
 @pytest.mark.slow
@@ -231,9 +230,10 @@ def test_a_failure_is_isolated_by_a_short_run_without_its_setting() -> None:
     }
 
     def begin(planned: TrialPlan, changes: Sequence[str], *, force: bool) -> RunDir:
-        preset = restore("toy", planned.run.read_info().preset or {}, changes).snapshot()
         last, failure = outcomes[changes[0]]
-        return played(changes, healthy(1, last), origin(run, preset, planned.step, planned.onset.rule), failure)
+        parent = Parent(run)
+        after = parent.origin(parent.restored(changes), planned.step, planned.onset.rule)
+        return played(changes, healthy(1, last), after, failure)
 
     for changes in ((), [[each] for each in list(outcomes)[1:]]):
         for trial in carry_out(plan(run, None, changes), begin=begin, poll=0.05):

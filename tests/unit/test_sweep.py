@@ -16,6 +16,7 @@ from launcher.record.note import RunNote, read_note
 from launcher.record.state import RunState
 from launcher.runs.act import queue_runner as going
 from launcher.runs.act.queue_runner import arms, sweep
+from launcher.runs.act.start import Plan
 from launcher.runs.watch.turns import Turn
 
 
@@ -60,12 +61,12 @@ def test_its_runs_have_a_tag_and_are_compared_by_it(monkeypatch: pytest.MonkeyPa
     entries = sweep("toy-cpu", arms("toy-cpu", ["actor.lr=1e-6,3e-6"], seeds=2), "lr-1")
     assert [entry.id for entry in queued.entries()] == [entry.id for entry in entries] and len(entries) == 4
 
-    def started(loaded: object, *_: object, id: str, note: str, **__: object) -> None:
+    def started(plan: Plan, *_: object, id: str, **__: object) -> None:
         entry = next(entry for entry in entries if entry.id == id)
         entry.run.path.mkdir(parents=True)
         RunInfo(entry.id, "toy-cpu", preset=entry.preset).write(entry.run.run_yaml)
         RunState("finished", created=entry.added).write(entry.run.state)
-        RunNote.parse(note).write(entry.run.note)
+        RunNote.parse(plan.note).write(entry.run.note)
 
     monkeypatch.setattr(going, "start", started)
     monkeypatch.setattr(going, "admit_waiting", lambda *_, **__: Preflight())

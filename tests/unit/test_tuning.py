@@ -19,6 +19,7 @@ from launcher.record.layout import RunDir, all_runs, create
 from launcher.record.note import RunNote
 from launcher.record.state import RunState
 from launcher.runs.act import tune as tuning
+from launcher.runs.act.start import Plan
 from launcher.runs.act.tune import COURSE, measured, preset_text, tune
 from launcher.runs.watch.peak_memory import peak_memory
 from launcher.runs.watch.steps import steps
@@ -148,12 +149,12 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
     started: list[list[str]] = []
 
-    def start(loaded: Any, words: list[str], *, force: bool, note: str = "") -> RunDir:
-        run = create(loaded.name)
-        RunNote.parse(note).write(run.note)
-        run.run_yaml.write_text(f"id: {run.id}\nname: {loaded.name}\noverrides: {json.dumps(words)}\n")
+    def start(plan: Plan, *, force: bool) -> RunDir:
+        run, name = create(plan.loaded.name), plan.loaded.name
+        RunNote.parse(plan.note).write(run.note)
+        run.run_yaml.write_text(f"id: {run.id}\nname: {name}\noverrides: {json.dumps(plan.changes)}\n")
         attempt = run.add_attempt()
-        chosen = dict(word.split("=", 1) for word in words)
+        chosen = dict(word.split("=", 1) for word in plan.changes)
         size = int(chosen.get("actor.ppo_micro_batch_size_per_gpu", "4"))
         values = {"perf/throughput": 100.0 * size, "response_length/mean": 8}
         lines = [json.dumps({"schema": 1, "step": step, "t": 1.0, "data": values}) for step in (1, 2, 3)]
@@ -161,7 +162,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         sample = {"schema": 1, "t": 1.0, "host": {"total": 99 * GIB}, "run": {"rss": size * GIB}}
         run.machine.write_text(json.dumps(sample))
         RunState("finished", attempt=1, created=1.0, updated=1.0).write(run.state)
-        started.append(words)
+        started.append(list(plan.changes))
         return run
 
     monkeypatch.setattr(tuning, "start", start)
@@ -220,7 +221,7 @@ def test_a_probe_that_fails_for_another_reason_ends_it(
     ],
 )
 def test_out_of_memory_is_a_result(runs: list[list[str]], console: str, memory: bool) -> None:
-    run = tuning.start(load("toy-cpu"), [], force=False)
+    run = tuning.start(Plan.of("toy-cpu"), force=False)
     attempt = run.attempt(1)
     attempt.console.write_text(f'Traceback (most recent call last):\n  File "x.py", line 1, in f\n    g()\n{console}')
     attempt.exit.write_text('{"schema": 1, "code": 1}')

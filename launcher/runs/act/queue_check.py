@@ -13,21 +13,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from launcher.check.gate import admit_ahead
 from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.core.format import counted
-from launcher.data import toy
 from launcher.machine import capacity
 from launcher.machine.host import host_memory
-from launcher.preset.alerting import check_health
 from launcher.preset.files import restore
 from launcher.record import queued
 from launcher.record.process import ProcessId
 from launcher.record.queued import Checked, Queued
+from launcher.runs.act.start import Plan
 from launcher.runs.supervise.spawn import detached, wake_queue
 from launcher.runs.watch.turns import Turn
-from launcher.verl import env as verl_env
 
 TRIES = 3  # processes that may end without a result
 _CPUS, _MEMORY = 2, 3 << 30  # of each check: it imports torch
@@ -74,15 +71,7 @@ def queue_log() -> Path:
 
 def check(entry: Queued) -> Checked:
     """Makes the preflight of an entry before its start. Raises UserError or OSError for a run that would fail."""
-    loaded = restore(entry.of_preset, entry.preset)
-    env = verl_env.require(loaded.preset.python, loaded.preset.own_verl)
-    check_health(loaded.preset.health)
-
-    def prepare() -> None:
-        toy.ensure_for(loaded.preset.model.path, env.python, _narrate)
-
-    found = admit_ahead(loaded, force=entry.force, narrate=_narrate, prepare=prepare)
-    return Checked(findings=found.findings, files=found.files)
+    return Plan(restore(entry.of_preset, entry.preset)).admit_ahead(told, force=entry.force)
 
 
 def reason_of(error: Exception) -> str:
@@ -90,7 +79,7 @@ def reason_of(error: Exception) -> str:
     return str(error) if isinstance(error, UserError | OSError) else repr(error)
 
 
-def _narrate(text: str) -> None:
+def told(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 

@@ -1,6 +1,5 @@
 """Puts runs in the queue; `python -m launcher.runs.act.queue_runner` checks them and starts those whose turn it is."""
 
-import functools
 import math
 import os
 import socket
@@ -13,21 +12,20 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-from launcher.check.gate import Ahead, admit_waiting
+from launcher.check.gate import admit_waiting
 from launcher.core.errors import UserError
 from launcher.core.format import counted
 from launcher.machine.sampler import VISIBLE, visible
 from launcher.preset.alerting import STOPPERS, check_health
-from launcher.preset.files import LoadedPreset, load, restore, with_settings
+from launcher.preset.files import load, restore, with_settings
 from launcher.record import queued
-from launcher.record.info import Origin
 from launcher.record.layout import find, matching, new_id, require_name, require_writable
 from launcher.record.note import is_tag
 from launcher.record.process import ProcessId
 from launcher.record.queued import Queued
 from launcher.runs.act.fork import fork_folder
-from launcher.runs.act.queue_check import Checkers, reason_of
-from launcher.runs.act.start import Narrate, silent, start
+from launcher.runs.act.queue_check import Checkers, reason_of, told
+from launcher.runs.act.start import Narrate, Plan, silent, start
 from launcher.runs.supervise.spawn import wake_queue
 from launcher.runs.watch.turns import Turn, arrange, look, turns
 from launcher.verl import hydra
@@ -38,25 +36,15 @@ STARTS = 16  # at a time; each waits for the first sign of life of a supervisor
 
 
 def add(
-    preset: str | LoadedPreset,
-    settings: Sequence[str] = (),
-    *,
-    after: str | None = None,
-    gpus: str | None = None,
-    force: bool = False,
-    note: str = "",
-    name: str = "",
-    origin: Origin | None = None,
-    narrate: Narrate = silent,
+    plan: Plan, *, after: str | None = None, gpus: str | None = None, force: bool = False, narrate: Narrate = silent
 ) -> Queued:
     """Adds a run at the end of the queue with its present settings; later changes of the preset's file have no effect.
 
-    `gpus` as in CUDA_VISIBLE_DEVICES; `note` may have #tags; `name` as in `start`; `origin` is the checkpoint of a
-    fork. Raises UserError.
+    `gpus` as in CUDA_VISIBLE_DEVICES. Raises UserError.
     """
     require_writable()
-    require_name(name)
-    loaded = with_settings(preset, [*settings, *([f"env.{VISIBLE}={gpus}"] if gpus is not None else [])])
+    require_name(plan.name)
+    loaded = plan.loaded if gpus is None else with_settings(plan.loaded, [f"env.{VISIBLE}={gpus}"])
     check_health(loaded.preset.health)
     trainer, named = loaded.preset.trainer, visible(loaded.preset.env) or []
     needs = 0 if trainer.device == "cpu" else trainer.gpus
@@ -65,20 +53,20 @@ def add(
         hint = f"list {counted(needs, 'GPU')}, or omit --gpus" if needs else "omit --gpus"
         raise UserError(f"--gpus {gpus} does not match: {loaded.name} {uses}", hint)
     new = Queued(
-        id=new_id(name or loaded.name),
-        name=name or loaded.name,
-        preset_name=loaded.name if name else None,
+        id=new_id(plan.name or loaded.name),
+        name=plan.name or loaded.name,
+        preset_name=loaded.name if plan.name else None,
         preset=loaded.snapshot(),
         host=socket.gethostname(),
         needs=needs,
         place=0.0,  # `append` gives it one
         added=time.time(),
-        settings=tuple(settings),
+        settings=plan.changes,
         gpus=tuple(named) if needs else (),
         after=_earlier(after, narrate) if after else None,
         force=force,
-        note=note,
-        origin=origin,
+        note=plan.note,
+        origin=plan.origin,
     )
     entry = queued.append(new)
     wake_queue()
@@ -160,17 +148,21 @@ def _start(turn: Turn) -> None:
     """Starts a checked entry; if that fails, the entry keeps the reason."""
     entry = turn.entry
     try:
-        loaded = restore(entry.of_preset, entry.preset)
         chosen = [f"env.{VISIBLE}={','.join(turn.gpus)}"] if turn.gpus and not entry.gpus else []
-        folder = fork_folder(entry.origin) if entry.origin else None
-        ahead = Ahead(turn.check.findings, turn.check.files)
-        found = admit_waiting(with_settings(loaded, chosen), ahead, force=entry.force)
+        plan = Plan(
+            restore(entry.of_preset, entry.preset, chosen),
+            tuple(chosen),
+            entry.origin,
+            fork_folder(entry.origin) if entry.origin else None,
+            entry.name if entry.preset_name else "",
+            entry.note,
+        )
+        found = admit_waiting(plan.loaded, turn.check, force=entry.force)
         if found is None:
-            _narrate(f"{entry.id}: files have changed, so it is checked again")
+            told(f"{entry.id}: files have changed, so it is checked again")
             queued.change(entry, recheck=True, starter=None)
             return
-        begin = functools.partial(start, loaded, chosen, _narrate, id=entry.id, preflight=found, note=entry.note)
-        begin(after=entry.origin, resume_from=folder, name=entry.name if entry.preset_name else "")
+        start(plan, told, id=entry.id, preflight=found)
     except FileExistsError:  # without locks another process may be at it
         if not entry.run.path.exists():
             queued.change(entry, starter=None)
@@ -182,10 +174,6 @@ def _start(turn: Turn) -> None:
             queued.change(entry, skipped=reason_of(error), now=False, starter=None)
             return
     queued.leave(entry)
-
-
-def _narrate(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def _earlier(word: str, narrate: Narrate) -> str:
@@ -241,7 +229,7 @@ def sweep(preset: str, runs: Sequence[Sequence[str]], tag: str, *, force: bool =
     """Adds the runs to the queue, each with this tag in its note. Raises UserError."""
     if not is_tag(tag):
         raise UserError(f"--tag {tag!r} is not a tag", "use letters, digits, '_', '-' and '.'")
-    return [add(preset, settings, force=force, note=f"#{tag}") for settings in runs]
+    return [add(Plan.of(preset, settings, note=f"#{tag}"), force=force) for settings in runs]
 
 
 def _block(values: Mapping[str, Any], above: str = "") -> dict[str, list[str]]:

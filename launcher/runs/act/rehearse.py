@@ -23,7 +23,7 @@ from launcher.record.json import Record
 from launcher.record.layout import RunDir
 from launcher.record.state import ALIVE, RunState, current
 from launcher.runs.act.removal import delete
-from launcher.runs.act.start import start
+from launcher.runs.act.start import Narrate, Plan, start
 from launcher.runs.act.stop import stop
 from launcher.runs.watch.run_diagnosis import diagnosis
 from launcher.verl import env as verl_env
@@ -31,7 +31,6 @@ from launcher.verl import env as verl_env
 PATIENCE = 1200.0  # seconds for all of it; two cores take 100
 BUILD = 300.0  # seconds for a small model, whose tokenizer may have to be fetched
 POLL = 1.0
-Narrate = Callable[[str], None]
 OF_MACHINE = (
     "host-oom-ray",
     "host-oom-killed",
@@ -67,7 +66,7 @@ def rehearse(
     with tempfile.TemporaryDirectory(prefix="rehearsal-", dir=paths.cache_dir()) as folder:
         try:
             smaller = _smaller(loaded, Path(folder), narrate)
-            run = start(smaller, narrate=narrate, preflight=Preflight(False, ()))
+            run = start(Plan(smaller), narrate, preflight=Preflight())
         except (UserError, OSError) as why:
             return found("REHEARSAL.none", why=why)
         # follows the run and judges its end

@@ -20,7 +20,7 @@ from launcher.record.ray_session import RaySession, left_by
 from launcher.record.shared import Inode, SharedFile, in_use, shared_by
 from launcher.record.state import RunState, current
 from launcher.runs.supervise.spawn import ended
-from launcher.runs.watch.checkpoints import checkpoint, checkpoint_steps
+from launcher.runs.watch.checkpoints import checkpoints
 from launcher.runs.watch.possible import Verb, require
 from launcher.settings import Keep
 
@@ -159,7 +159,7 @@ def _lives(item: Removable) -> bool:
 
 
 def _checkpoints(run: RunDir) -> list[Path]:
-    return [checkpoint(run, step)[1] for step in checkpoint_steps(run)]
+    return list(checkpoints(run).values())
 
 
 def _may_go(run: RunDir, state: RunState) -> bool:

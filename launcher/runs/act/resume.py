@@ -8,17 +8,15 @@ from collections.abc import Sequence
 from launcher.core.errors import UserError
 from launcher.core.files import discard
 from launcher.core.format import counted
-from launcher.preset.alerting import check_health
 from launcher.preset.files import restore
 from launcher.record import control
 from launcher.record.events import Action, EventLog
 from launcher.record.layout import RunDir
 from launcher.record.state import RunState
-from launcher.runs.act.start import Narrate, build_launch, note_force, silent
+from launcher.runs.act.start import Narrate, Plan, folders_of, note_force, silent
 from launcher.runs.supervise.spawn import ended, spawn_supervisor, write_launch
 from launcher.runs.watch.checkpoints import checkpoint, checkpoint_sizes, checkpoint_words
 from launcher.runs.watch.possible import Verb, completion, require
-from launcher.verl import env as verl_env
 
 
 def resume(
@@ -60,28 +58,24 @@ def proposed(run: RunDir, state: RunState) -> tuple[str, str]:
 
 
 def _resume(run: RunDir, settings: Sequence[str], narrate: Narrate, step: int | None, *, force: bool) -> RunDir:
-    from launcher.check.gate import admit
-
-    state = ended(run)
-    info = run.read_info()
+    state, info = ended(run), run.read_info()
     require(run, Verb.RESUME, state, info)
     step, folder = checkpoint(run, step)
-    loaded = restore(info.of_preset, info.preset or {}, settings)
-    check_health(loaded.preset.health)
-    env = verl_env.require(loaded.preset.python, loaded.preset.own_verl)
-    preflight = admit(loaded, force=force, narrate=narrate, prepare=lambda: None)
-    _remove_unstarted(run, state)
+    plan = Plan(restore(info.of_preset, info.preset or {}, settings), tuple(settings), checkpoint=folder)
+    preflight = plan.admit(narrate, force=force, prepare=False)
+    for left in map(run.attempt, run.attempt_numbers()):  # by a killed resume, before it was the run's
+        if state.attempt is not None and left.number > state.attempt and not left.console.exists():
+            discard(left.path)
     attempt, written = run.add_attempt(), run.events.stat().st_size if run.events.exists() else 0
     try:
-        launch = build_launch(loaded, env, run, attempt, resume_from=folder)
+        launch = plan.launch(folders_of(run, attempt), info.id or run.id)
         _refuse_complete(run, step, launch.keys.get("trainer.total_training_steps"), state, settings)
         control.take(run)  # what was asked of the attempt that ended is not meant for this one
         note_force(run, preflight)
-        EventLog(run.events).add(Action("resume", step=step, settings=tuple(settings)))
+        EventLog(run.events).add(Action("resume", step=step, settings=plan.changes))
         # last, because state.json makes the attempt the run's
-        write_launch(
-            run, attempt, launch, created=time.time(), run_created=info.created or time.time(), resume_step=step
-        )
+        now = time.time()
+        write_launch(run, attempt, launch, created=now, run_created=info.created or now, resume_step=step)
     except BaseException:
         with contextlib.suppress(OSError):
             discard(attempt.path)
@@ -90,13 +84,6 @@ def _resume(run: RunDir, settings: Sequence[str], narrate: Narrate, step: int | 
     narrate(f"resuming from step {step} in attempt {attempt.number}")
     spawn_supervisor(run)
     return run
-
-
-def _remove_unstarted(run: RunDir, state: RunState) -> None:
-    """Removes the folders of attempts that a killed resume left before they were the run's."""
-    for attempt in map(run.attempt, run.attempt_numbers()):
-        if state.attempt is not None and attempt.number > state.attempt and not attempt.console.exists():
-            discard(attempt.path)
 
 
 def _refuse_complete(run: RunDir, step: int, planned: int | None, state: RunState, settings: Sequence[str]) -> None:

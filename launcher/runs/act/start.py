@@ -1,10 +1,14 @@
-"""Makes a run directory from a preset and spawns a detached supervisor; records the run whose settings were edited."""
+"""The plan of a run or of a further attempt of one, and its start: a run directory with a detached supervisor."""
+
+from __future__ import annotations
 
 import os
 import platform
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -15,12 +19,14 @@ from launcher.preset.files import LoadedPreset, with_settings
 from launcher.preset.translate import Launch, RunFolders, build
 from launcher.preset.yaml_text import text_of
 from launcher.record.events import Action, EventLog
-from launcher.record.info import Edit, Origin, Preflight, RunInfo
+from launcher.record.info import Origin, Preflight, RunInfo
 from launcher.record.layout import AttemptDir, RunDir, all_runs, appearing, require_name, require_writable
 from launcher.record.note import RunNote
+from launcher.record.queued import Checked
 from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
-from launcher.runs.watch.run_settings import differences, last_settings
+from launcher.runs.watch.parent import Parent
 from launcher.verl import env as verl_env
+from launcher.verl.env import VerlEnv
 
 Narrate = Callable[[str], None]
 
@@ -29,110 +35,144 @@ def silent(_: str) -> None:
     pass
 
 
+@dataclass(frozen=True)
+class Plan:
+    """A preset with `changes`, the KEY=VALUE that were given with it, laid over it.
+
+    `origin` is the run that it came from, `checkpoint` the one that it begins with, `name` and `note` those of the run,
+    which else has the name of the preset.
+    """
+
+    loaded: LoadedPreset
+    changes: tuple[str, ...] = ()
+    origin: Origin | None = None
+    checkpoint: Path | None = None
+    name: str = ""
+    note: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        preset: str | LoadedPreset,
+        changes: Sequence[str] = (),
+        *,
+        after: RunDir | None = None,
+        name: str = "",
+        note: str = "",
+    ) -> Plan:
+        """The plan of a preset, or of its name or path, with changes; `after` is the run whose settings were edited for
+        it. Raises UserError.
+        """
+        loaded = with_settings(preset, changes)
+        origin = None if after is None else Parent(after).origin(loaded)
+        return cls(loaded, tuple(changes), origin, name=name, note=note)
+
+    @property
+    def env(self) -> VerlEnv:
+        """The interpreter that runs it. Raises UserError without veRL."""
+        return verl_env.require(self.loaded.preset.python, self.loaded.preset.own_verl)
+
+    def admit(self, narrate: Narrate, *, force: bool, prepare: bool = True) -> Preflight:
+        """Makes its preflight, with `prepare` after missing toy assets were built. Raises UserError, and
+        `check.gate.Refused` for a preset that would fail, unless `force`.
+        """
+        from launcher.check.gate import admit
+
+        making = self._making(narrate)
+        return admit(self.loaded, force=force, narrate=narrate, prepare=making if prepare else lambda: None)
+
+    def admit_ahead(self, narrate: Narrate, *, force: bool) -> Checked:
+        """The part of its preflight that can be made before its turn in the queue; raises as `admit` does."""
+        from launcher.check.gate import admit_ahead
+
+        return admit_ahead(self.loaded, force=force, narrate=narrate, prepare=self._making(narrate))
+
+    def _making(self, narrate: Narrate) -> Callable[[], None]:
+        """Makes the toy task, if the run needs it. Raises UserError for what no preflight checks."""
+        python = self.env.python
+        check_health(self.loaded.preset.health)
+        return partial(toy.ensure_for, self.loaded.preset.model.path, python, narrate)
+
+    def launch(self, folders: RunFolders, id: str | None = None) -> Launch:
+        """The command of an attempt that writes into these folders; `id` is that of the run, if there is one yet."""
+        env = self.env
+        assert env.verl is not None
+        return build(
+            self.loaded,
+            version=env.verl,
+            python=env.python,
+            folders=folders,
+            experiment=id,
+            resume_from=self.checkpoint,
+        )
+
+
 def start(
-    preset: str | LoadedPreset,
-    settings: Sequence[str] = (),
+    plan: Plan,
     narrate: Narrate = silent,
     *,
     force: bool = False,
-    after: RunDir | Origin | None = None,
-    resume_from: Path | None = None,
     id: str | None = None,
     preflight: Preflight | None = None,
-    note: str = "",
-    name: str = "",
 ) -> RunDir:
     """Starts a run and returns when its supervisor lives. Missing toy assets are built first.
 
-    `after` is the run whose settings were edited for this one, or the parent that it is forked from; `resume_from` a
-    checkpoint of another run to begin with; `id` the id of a queued run; `preflight` the earlier findings, if nothing
-    is to be checked again; `note` and `name` those of the run, which else has the name of the preset. Raises
-    `check.gate.Refused` for a preset that would fail, unless `force`; then no run is made.
+    `id` is that of a queued run, `preflight` the earlier findings, if nothing is to be checked again. Raises as
+    `Plan.admit` does; then no run is made.
     """
-    from launcher.check.gate import admit
-
     require_writable()
-    require_name(name)
-    loaded = with_settings(preset, settings)
+    require_name(plan.name)
+    loaded, after = plan.loaded, plan.origin
     if loaded.hides_shipped:
         narrate(f"{loaded.name} is your preset {loaded.path}, which hides the shipped one")
-    env = verl_env.require(loaded.preset.python, loaded.preset.own_verl)
-    check_health(loaded.preset.health)
-
-    def prepare() -> None:
-        toy.ensure_for(loaded.preset.model.path, env.python, narrate)
-
     if preflight is None:
-        preflight = admit(loaded, force=force, narrate=narrate, prepare=prepare)
-    with appearing(name or loaded.name, id) as (run, hidden):
-        attempt = hidden.add_attempt()
-        launch = build_launch(loaded, env, run, run.attempt(attempt.number), resume_from=resume_from)
-        now = time.time()
-        after_run = origin(after, loaded.snapshot()) if isinstance(after, RunDir) else after
-        info = RunInfo(
-            id=run.id,
-            name=name or loaded.name,
-            preset_name=loaded.name if name else None,
-            created=now,
-            preset=loaded.snapshot(),
-            preset_file=str(loaded.path) if loaded.origin == "file" else None,
-            overrides=tuple(settings),
-            argv=tuple(launch.argv),
-            on_cpu=launch.keys.get("trainer.device") == "cpu",
-            env=launch.env,
-            cwd=launch.cwd or str(run.path),
-            versions={"ppo-tui": metadata.version("ppo-tui"), "python": env.python_version} | env.packages,
-            host={"name": socket.gethostname(), "system": platform.platform(), "cpus": os.cpu_count()},
-            preflight=preflight,
-            after=after_run,
-        )
-        info.write(hidden.run_yaml)
-        begun = after_run.step or None if after_run else None
-        write_launch(hidden, attempt, launch, created=now, resume_step=begun, cwd=run.path)
+        preflight = plan.admit(narrate, force=force)
+    check_health(loaded.preset.health)  # also of a preset that waited in the queue
+    with appearing(plan.name or loaded.name, id) as (run, hidden):
+        attempt, now = hidden.add_attempt(), time.time()
+        launch = plan.launch(folders_of(run, run.attempt(attempt.number)), run.id)
+        info_of(plan, run, launch, preflight, now).write(hidden.run_yaml)
+        write_launch(hidden, attempt, launch, created=now, resume_step=(after and after.step) or None, cwd=run.path)
         note_force(hidden, preflight)
-        if note:
-            RunNote.parse(note).write(hidden.note)
-        if after_run is not None:
-            note_origin(hidden, after_run)
+        if plan.note:
+            RunNote.parse(plan.note).write(hidden.note)
+        if after is not None:
+            note_origin(hidden, after)
     spawn_supervisor(run)
     return run
 
 
-def preview(preset: str | LoadedPreset, settings: Sequence[str], below: Path) -> Launch:
-    """The launch that `start` would make, with the files of the run below a folder."""
-    loaded = with_settings(preset, settings)
-    env = verl_env.require(loaded.preset.python, loaded.preset.own_verl)
-    assert env.verl is not None
-    return build(loaded, version=env.verl, python=env.python, folders=RunFolders.below(below))
+def info_of(plan: Plan, run: RunDir, launch: Launch, preflight: Preflight, now: float) -> RunInfo:
+    """run.yaml of a run that begins `now`, in unix seconds."""
+    loaded, env = plan.loaded, plan.env
+    return RunInfo(
+        id=run.id,
+        name=plan.name or loaded.name,
+        preset_name=loaded.name if plan.name else None,
+        created=now,
+        preset=loaded.snapshot(),
+        preset_file=str(loaded.path) if loaded.origin == "file" else None,
+        overrides=plan.changes,
+        argv=tuple(launch.argv),
+        on_cpu=launch.keys.get("trainer.device") == "cpu",
+        env=launch.env,
+        cwd=launch.cwd or str(run.path),
+        versions={"ppo-tui": metadata.version("ppo-tui"), "python": env.python_version} | env.packages,
+        host={"name": socket.gethostname(), "system": platform.platform(), "cpus": os.cpu_count()},
+        preflight=preflight,
+        after=plan.origin,
+    )
+
+
+def folders_of(run: RunDir, attempt: AttemptDir) -> RunFolders:
+    """Where an attempt writes."""
+    return RunFolders(run.checkpoints, run.rollouts, run.validations, attempt.metrics, attempt.hydra)
 
 
 def note_force(run: RunDir, preflight: Preflight) -> None:
     """Records that a run was started against the preflight, with the findings."""
     if preflight.forced:
         EventLog(run.events).add(Action("force", findings=preflight.findings))
-
-
-def build_launch(
-    loaded: LoadedPreset, env: verl_env.VerlEnv, run: RunDir, attempt: AttemptDir, resume_from: Path | None = None
-) -> Launch:
-    """The launch of an attempt that writes into the folders of its run."""
-    assert env.verl is not None
-    folders = RunFolders(run.checkpoints, run.rollouts, run.validations, attempt.metrics, attempt.hydra)
-    return build(
-        loaded, version=env.verl, folders=folders, python=env.python, experiment=run.read_id(), resume_from=resume_from
-    )
-
-
-def origin(
-    earlier: RunDir,
-    preset: dict[str, object],
-    step: int | None = None,
-    trial: str | None = None,
-    undoes: str | None = None,
-) -> Origin:
-    """The earlier run, and each changed setting; the other arguments as in `Origin`."""
-    changes = differences([RunInfo(preset=last_settings(earlier)[0].preset), RunInfo(preset=preset)])
-    return Origin(earlier.id, tuple(Edit(each.key, *each.values) for each in changes), step, trial, undoes)
 
 
 def note_origin(run: RunDir, after: Origin) -> None:

@@ -7,7 +7,7 @@ repeats no probe.
 import hashlib
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from launcher.preset.yaml_text import put, text_of
 from launcher.record.layout import RunDir, all_runs
 from launcher.record.note import read_note
 from launcher.record.state import current
-from launcher.runs.act.start import start
+from launcher.runs.act.start import Narrate, Plan, start
 from launcher.runs.act.stop import stop
 from launcher.runs.watch.peak_memory import peak_memory
 from launcher.runs.watch.run_diagnosis import diagnosis
@@ -46,7 +46,6 @@ COURSE: Settings = {
 _TOO_MUCH = ("gpu-oom", "host-oom", "host-memory", "engine-wake-up-oom", "nccl-gpu-memory", "kv-cache", "sglang-memory")
 _TOO_MUCH_ENGINE = ("engine-free-memory", "sglang-pool")
 _LENGTH = "response_length/mean"
-Narrate = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -144,7 +143,7 @@ def _probe(
     loaded: LoadedPreset, words: list[str], tag: str, point: Point, narrate: Narrate, *, force: bool
 ) -> Measured:
     """Runs one short run to its end."""
-    run = start(loaded, words, force=force, note=f"#{tag}")
+    run = start(Plan.of(loaded, words, note=f"#{tag}"), force=force)
     try:
         last = None
         while (state := current(run, checks=False)).going:

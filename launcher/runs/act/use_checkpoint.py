@@ -3,24 +3,21 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from launcher.core.errors import UserError, of_writing
 from launcher.core.files import make_folder
 from launcher.core.text import clean
-from launcher.preset.files import restore
 from launcher.record.layout import RunDir
-from launcher.record.state import current
-from launcher.runs.act.start import start
+from launcher.runs.act.start import Narrate, Plan, start
 from launcher.runs.watch.checkpoints import checkpoint
-from launcher.runs.watch.possible import Verb, require
-from launcher.runs.watch.run_settings import last_settings
+from launcher.runs.watch.parent import Parent
+from launcher.runs.watch.possible import Verb
 from launcher.runs.watch.steps import steps
 from launcher.verl import env as verl_env
 from launcher.verl import versions
 
-Narrate = Callable[[str], None]
 _FIRST = (0, 4, 1)  # the version of veRL that brought the merger into its package
 _LAST = 8  # last lines of a merger that failed
 
@@ -35,13 +32,13 @@ def merge(run: RunDir, step: int | None, to: Path | None, narrate: Narrate) -> P
     Without `to`, this is `merged/global_step_<k>` of the run. It runs on the CPU and needs memory for twice the model
     in float32. The folder appears when it is complete. Raises UserError and MergeError.
     """
-    info, _ = last_settings(run)
-    require(run, Verb.MERGE, current(run, checks=False), info)
+    parent = Parent(run)
+    parent.require(Verb.MERGE)
     step, folder = checkpoint(run, step)
     target = (to or run.path / "merged" / folder.name).expanduser().absolute()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise UserError(f"{target} already exists", "remove it, or choose another folder with --output")
-    env = verl_env.require(None if info.preset is None else restore(info.of_preset, info.preset).preset.python)
+    env = verl_env.require(parent.restored().preset.python)
     assert env.verl is not None
     if versions.number(env.verl) < _FIRST:
         raise UserError(f"veRL {env.verl} has no model merger", "install veRL 0.4.1 or later")
@@ -82,26 +79,19 @@ _ONLY = ("trainer.val_only=True", "trainer.val_before_train=True")
 
 
 def evaluate(
-    run: RunDir, settings: Sequence[str], step: int | None, narrate: Callable[[str], None], *, force: bool
+    run: RunDir, changes: Sequence[str], step: int | None, narrate: Narrate, *, force: bool, base: bool = False
 ) -> RunDir:
-    """Starts veRL on a checkpoint of `run` with its preset and further settings, only to validate. Returns when its
-    supervisor lives; `scores` returns the results once it has finished.
+    """Starts veRL on a checkpoint of `run`, or on the model that it began with (`base`), with its preset and changes,
+    only to validate. Returns when its supervisor lives; `scores` returns the results once it has finished.
     """
-    info, _ = last_settings(run)
-    require(run, Verb.EVALUATE, current(run, checks=False), info)
-    at, folder = checkpoint(run, step)
-    loaded = restore(f"{info.name}-eval-{at}", info.preset or {}, [*settings, *_ONLY])
-    narrate(f"evaluating the checkpoint of step {at} of run {run.id}")
-    return start(loaded, [*settings, *_ONLY], narrate, force=force, resume_from=folder)
-
-
-def evaluate_base(run: RunDir, settings: Sequence[str], narrate: Callable[[str], None], *, force: bool) -> RunDir:
-    """Evaluates the model that the run began with in the same way; returns the new run."""
-    info, _ = last_settings(run)
-    require(run, Verb.EVALUATE, current(run, checks=False), info)
-    loaded = restore(f"{info.name}-eval-base", info.preset or {}, [*settings, *_ONLY])
-    narrate(f"evaluating the model that run {run.id} began with")
-    return start(loaded, [*settings, *_ONLY], narrate, force=force)
+    parent = Parent(run)
+    parent.require(Verb.EVALUATE)
+    at, folder = ("base", None) if base else checkpoint(run, step)
+    words = (*changes, *_ONLY)
+    plan = Plan(parent.restored(words, f"{parent.info.name}-eval-{at}"), words, checkpoint=folder)
+    what = "model that run {} began with" if base else f"checkpoint of step {at} of run {{}}"
+    narrate(f"evaluating the {what.format(run.id)}")
+    return start(plan, narrate, force=force)
 
 
 def scores(run: RunDir) -> dict[str, float]:

@@ -13,7 +13,7 @@ from launcher.record.events import LevelChange
 from launcher.record.info import RunInfo
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.levels import Level
-from launcher.runs.watch.checkpoints import checkpoint, checkpoint_steps
+from launcher.runs.watch.checkpoints import checkpoint, checkpoints
 from launcher.runs.watch.history import check_counts, onset_of
 
 
@@ -45,14 +45,14 @@ class Keeper:
 
     def removed(self) -> tuple[int, ...]:
         """The checkpoints that are gone since the last call."""
-        before, self._kept = self._kept, set(checkpoint_steps(self._run))
+        before, self._kept = self._kept, set(checkpoints(self._run))
         return tuple(sorted(before - self._kept))
 
     def _keep_best(self) -> None:
         """Moves the checkpoints of the best validations out of veRL's reach, then removes those that they replace: none
         if veRL removed a better one at this moment.
         """
-        saved = [step for step in checkpoint_steps(self._run) if step in self._scores]
+        saved = [step for step in checkpoints(self._run) if step in self._scores]
         best = sorted(saved, key=lambda step: (self._scores[step], step))[-self._best :]
         make_folder(self._run.best)
         folders = {step: checkpoint(self._run, step)[1] for step in saved}
@@ -78,7 +78,7 @@ def protect(run: RunDir, change: LevelChange, checks: list[Check]) -> int | None
     if not change.alarming or not check_counts(own) or others or worse:
         return None
     trouble = min([onset_of(change, own.debounce).step, *since])  # of another flag, where that kept none
-    before = [step for step in checkpoint_steps(run) if step < trouble]
+    before = [step for step in checkpoints(run) if step < trouble]
     if not before:
         return None
     step, folder = checkpoint(run, before[-1])

@@ -17,7 +17,7 @@ from launcher.health.config import RunConfig
 from launcher.health.keys import CHECKPOINT_ROOM, CHECKPOINTS_LACKING, CHECKPOINTS_TO_COME
 from launcher.machine.host import disks
 from launcher.preset.flow import times
-from launcher.record.info import Head
+from launcher.record.info import Head, Origin
 from launcher.record.layout import RunDir
 from launcher.record.machine import MachineSample, Saved
 from launcher.runs.watch.steps import parent_of
@@ -29,14 +29,13 @@ def latest_checkpoint(run: RunDir) -> tuple[int, Path] | None:
     """Step and folder of the newest complete checkpoint, which the tracker names; later folders are incomplete."""
     with contextlib.suppress(OSError, ValueError):
         step = int((run.checkpoints / TRACKER).read_text().strip())
-        for path in _places(run, step):
-            if (path / "actor").is_dir():
-                return step, path
+        if (folder := _folder(run, step)) is not None:
+            return step, folder
     return None
 
 
-def checkpoint(run: RunDir, step: int | None, option: str = "--checkpoint") -> tuple[int, Path]:
-    """Step and folder of a run's checkpoint, of the newest without `step`. Raises UserError, which names `option`."""
+def checkpoint(run: RunDir, step: int | None) -> tuple[int, Path]:
+    """Step and folder of a run's checkpoint, of the newest without `step`. Raises UserError."""
     newest = latest_checkpoint(run)
     if newest is None:
         saves = Head.read(run.run_yaml).saves
@@ -44,31 +43,31 @@ def checkpoint(run: RunDir, step: int | None, option: str = "--checkpoint") -> t
         raise UserError(f"run {run.id} has no complete checkpoint in {run.checkpoints}", hint)
     if step is None or step == newest[0]:
         return newest
-    kept = checkpoint_steps(run)
+    kept = checkpoints(run)
     if step not in kept:
-        raise UserError(f"{option} {step}: run {run.id} has no checkpoint of this step", allowed_steps(kept, option))
-    return step, next(path for path in _places(run, step) if (path / "actor").is_dir())
+        hint = allowed_steps(list(kept), "--checkpoint")
+        raise UserError(f"--checkpoint {step}: run {run.id} has no checkpoint of this step", hint)
+    return step, kept[step]
 
 
-def checkpoint_steps(run: RunDir) -> list[int]:
-    """The steps of a run's complete checkpoints, oldest first."""
-    return _steps(run, *_folders(run))
+def checkpoints(run: RunDir, *places: Path) -> dict[int, Path]:
+    """The steps and folders of a run's complete checkpoints, oldest first, of all its `places` if none is named."""
+    newest, kept = latest_checkpoint(run), dict[int, Path]()
+    for folder in (path.parent for each in places or _folders(run) for path in each.glob("global_step_*/actor")):
+        step = folder.name.removeprefix("global_step_")
+        if step.isdecimal() and newest and int(step) <= newest[0]:
+            kept.setdefault(int(step), folder)
+    return dict(sorted(kept.items()))
 
 
 def kept_steps(run: RunDir) -> list[int] | None:
-    """As `checkpoint_steps`; None where the run's folder never had any, as of a log from elsewhere."""
-    return checkpoint_steps(run) if (run.checkpoints / TRACKER).exists() else None
+    """The steps of `checkpoints`; None where the run's folder never had any, as of a log from elsewhere."""
+    return list(checkpoints(run)) if (run.checkpoints / TRACKER).exists() else None
 
 
 def checkpoint_sizes(run: RunDir) -> dict[int, int]:
     """The bytes of a run's complete checkpoints by their steps, oldest first."""
-    return {step: size(checkpoint(run, step)[1]) for step in checkpoint_steps(run)}
-
-
-def fork_sizes(run: RunDir) -> dict[int, int]:
-    """As `checkpoint_sizes`; for a fork with the checkpoint that it began with."""
-    begun = beginning(run)
-    return ({begun[0]: size(begun[1])} if begun else {}) | checkpoint_sizes(run)
+    return {step: size(folder) for step, folder in checkpoints(run).items()}
 
 
 def checkpoint_words(sizes: Mapping[int, int]) -> str:
@@ -96,34 +95,28 @@ def to_come(keys: Mapping[str, Any], step: int, total: int, count: int) -> int:
     return due if most is None else min(due, max(most - count, 0))
 
 
-def beginning(run: RunDir) -> tuple[int, Path] | None:
-    """Step and folder of the checkpoint of another run that a fork began with; None if it no longer exists."""
-    parent, seen = run.read_info().parent, {run.id}  # a damaged run.yaml may name its own run
+def beginning(id: str, parent: Origin | None) -> tuple[int, Path] | None:
+    """Step and folder of the checkpoint of `parent` that the run `id` began with; None if it no longer exists."""
+    seen = {id}  # a damaged run.yaml may name its own run
     step = parent.step if parent is not None else None
     while step and parent is not None and parent.step == step and parent.run not in seen:
         seen.add(parent.run)
         if (its := parent_of(parent)) is None:
             return None
-        if (folder := next((path for path in _places(its, step) if (path / "actor").is_dir()), None)) is not None:
+        if (folder := _folder(its, step)) is not None:
             return step, folder
         parent = its.read_info().parent
     return None
 
 
-def _places(run: RunDir, step: int) -> list[Path]:
-    return [place / f"global_step_{step}" for place in _folders(run)]
+def _folder(run: RunDir, step: int) -> Path | None:
+    """The complete checkpoint of a step."""
+    places = (place / f"global_step_{step}" for place in _folders(run))
+    return next((place for place in places if (place / "actor").is_dir()), None)
 
 
 def _folders(run: RunDir) -> tuple[Path, ...]:
     return run.checkpoints, run.protected, run.best
-
-
-def _steps(run: RunDir, *places: Path) -> list[int]:
-    newest = latest_checkpoint(run)
-    names = {
-        path.parent.name.removeprefix("global_step_") for each in places for path in each.glob("global_step_*/actor")
-    }
-    return sorted(step for step in map(int, filter(str.isdecimal, names)) if newest and step <= newest[0])
 
 
 class CheckpointDisk:
@@ -141,6 +134,6 @@ class CheckpointDisk:
         run, newest = self._run, latest_checkpoint(self._run)
         if newest is not None and newest[0] != self._newest[0]:
             self._newest = newest[0], size(newest[1])
-        count = sum(step > self._begun for step in _steps(run, run.checkpoints))
+        count = sum(step > self._begun for step in checkpoints(run, run.checkpoints))
         saved = Saved(count, self._newest[1]) if newest is not None else None
         return replace(sample, disk=next(iter(disks([run.checkpoints, run.path])), None), saved=saved)

@@ -10,10 +10,10 @@ from types import MappingProxyType
 from launcher.core.text import clean
 from launcher.health.catalogue import families
 from launcher.record.check import Check
-from launcher.record.events import Action, Event, LevelChange, read_events, read_kind
+from launcher.record.events import Action, Event, LevelChange, read_kind
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
-from launcher.record.state import ENDED, RunState, current
+from launcher.record.state import ENDED, RunState
 
 Spans = Mapping[int, tuple[float, float]]
 """Attempt -> begin and end of its steps, unix seconds."""
@@ -70,25 +70,6 @@ def check_counts(check: Check) -> bool:
     """Whether a flag of this rule is about the training, so that another setting may help."""
     family = families().get(check.family)
     return not check.muted and not (family and family.of_machine)
-
-
-def first_onset(run: RunDir, rule: str | None = None) -> Onset | None:
-    """The onset of the first flag that became CRITICAL, or else WARN; with `rule`, of that rule.
-
-    Muted rules and those about the machine count only if named. None without such a flag.
-    """
-    checks = {check.rule: check for check in current(run).checks}
-    parent = run.read_info().parent
-    first = (parent.step or 0) + 1 if parent is not None else 1
-    onsets = []
-    for change in kept_rises(read_events(run.events)):
-        if change.alarming:
-            check = checks.get(change.rule) or Check(change.rule)
-            if change.rule == rule if rule else check_counts(check):
-                onsets.append(onset_of(change, check.debounce, first))
-    worst = max((onset.level for onset in onsets), default=None)
-    serious = {onset.rule for onset in onsets if onset.level == worst}
-    return next((onset for onset in onsets if onset.rule in serious), None)
 
 
 def kept_rises(events: Iterable[Event]) -> list[LevelChange]:

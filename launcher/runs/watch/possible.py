@@ -84,10 +84,10 @@ def completion(step: int, total: int | None) -> str | None:
 
 def refusals(run: RunDir, state: RunState, head: Head, events: Iterable[Event]) -> Refusals:
     """The verbs that the run refuses now. Lists its checkpoints."""
-    from launcher.runs.watch.checkpoints import checkpoint_steps  # with the whole reader, for which no frame waits
+    from launcher.runs.watch.checkpoints import checkpoints  # with the whole reader, for which no frame waits
 
     reasons: dict[Verb, str] = {}
-    kept = checkpoint_steps(run)
+    kept = checkpoints(run)
     if not state.live:
         reasons[Verb.MUTE] = f"{_ENDED} and is no longer judged"
     if not kept:

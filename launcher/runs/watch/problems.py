@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING
 from launcher.health.catalogue import texts_of
 from launcher.record.levels import Level
 from launcher.record.problem import Evidence, Problem
-from launcher.record.state import current
 from launcher.runs.watch import stalls
 from launcher.runs.watch.check_words import bound_words, limits_by_metric
-from launcher.runs.watch.run_settings import last_settings
 
 if TYPE_CHECKING:
     from launcher.preset.effective import EffectiveConfig
     from launcher.record.check import Check
     from launcher.record.layout import RunDir
     from launcher.record.state import RunState
+    from launcher.runs.watch.parent import Parent
     from launcher.runs.watch.run_diagnosis import Explanation
 
 
@@ -25,40 +24,41 @@ def problems(
     run: RunDir, state: RunState, now: float | None, explanation: Explanation | None = None
 ) -> Iterator[Problem]:
     """The failure if it is explained, the hang of a live run, the flags that count; the worst flag first."""
-    config = settings_of_run(run)
+    from launcher.runs.watch.parent import Parent
+
+    parent = Parent(run)
     if explanation is not None:
         yield explanation.problem
     if state.standstill is not None and state.live:
-        yield stalls.problem_of(state.standstill, now, config)
+        yield stalls.problem_of(state.standstill, now, settings_of(parent))
     for check in state.checks:
         if check.on and not check.muted:
-            yield first_fixed(run, flag(check, config, imported=state.state == "imported"))
+            yield fixed_flag(parent, check)
 
 
-def settings_of_run(run: RunDir) -> EffectiveConfig | None:
+def settings_of(run: Parent) -> EffectiveConfig | None:
     """The configuration of its newest attempt; None for a log that does not show one."""
-    from launcher.preset.settle import configuration
-
-    preset = last_settings(run)[0].preset
-    return None if preset is None else configuration(preset)
+    return None if run.latest.preset is None else run.config
 
 
-def first_fixed(run: RunDir, found: Problem) -> Problem:
+def fixed_flag(run: Parent, check: Check) -> Problem:
     """A flag of a run with what a trial would change first as its first fix: the one that all pages, commands and
     alerts show.
     """
     from launcher.runs.watch.proposals import first_proposal
 
+    found = flag(check, settings_of(run), imported=run.state.state == "imported")
     proposal = first_proposal(run, found.id) if found.level > Level.OK else None
     return found.first(proposal.offer if proposal else None)
 
 
 def first_fix(run: RunDir, rule: str) -> str | None:
     """The first fix of a flag that is up; None without one."""
-    state = current(run)
-    up = (flag(each, settings_of_run(run), imported=state.state == "imported") for each in state.checks if each.on)
-    found = next((first_fixed(run, each) for each in up if each.id == rule), None)
-    return found.offers[0].text if found is not None and found.offers else None
+    from launcher.runs.watch.parent import Parent
+
+    parent = Parent(run)
+    offers = (fixed_flag(parent, check).offers for check in parent.state.checks if check.on and check.rule == rule)
+    return next((found[0].text for found in offers if found), None)
 
 
 def flag(check: Check, config: EffectiveConfig | None, *, imported: bool = False) -> Problem:

@@ -10,17 +10,15 @@ from launcher.core.errors import UserError
 from launcher.core.format import number
 from launcher.health.catalogue import rules
 from launcher.preset.effective import EffectiveConfig
-from launcher.preset.files import restore
-from launcher.preset.settle import configuration, origin_words, settings_of, settle, value_now
+from launcher.preset.settle import configured, origin_words, settings_of, settle, value_now
 from launcher.preset.yaml_text import text_of
 from launcher.record.fix import Fix, Offer
 from launcher.record.info import Edit
 from launcher.record.json import Record
-from launcher.record.layout import RunDir
-from launcher.record.state import current
-from launcher.runs.watch.forking import fork_step, refuse_fixed, refuse_parent
-from launcher.runs.watch.history import Onset, first_onset
+from launcher.runs.watch.history import Onset
 from launcher.runs.watch.last_change import Change, last_change
+from launcher.runs.watch.parent import Parent, refuse_fixed
+from launcher.runs.watch.possible import Verb
 from launcher.verl.config import VerlConfig
 
 _FROM_THE_START = ("trainer.critic_warmup", "lr_warmup_steps")  # counted from step 0: past at a checkpoint
@@ -45,21 +43,13 @@ class Proposal(Record):
         return Offer(Fix(self.words), self.words, self.edits[0].key, self.edits)
 
 
-@dataclass(frozen=True)
-class Proposals:
-    """All proposals in the order of the trials; `change` is what the first one undoes, if any."""
-
-    found: tuple[Proposal, ...]
-    change: Change | None
-
-
-def proposals(run: RunDir, onset: Onset, step: int, config: EffectiveConfig) -> Proposals:
-    """The proposals against a flag, from the checkpoint of `step`; `config` is that of the run.
+def proposals(run: Parent, onset: Onset, step: int) -> tuple[list[Proposal], Change | None]:
+    """The proposals against a flag, from the checkpoint of `step`, and what the first one undoes, if any.
 
     First comes undoing the run's own changes, then, for a flag about learning, usual values for unusual settings, which
     no advised fix touches, then the advised fixes.
     """
-    change, earlier = _undone(run, onset, step)
+    config, (change, earlier) = run.config, _undone(run, onset, step)
     undoing = [] if change is None else [_proposal(change.undone, f"undoes {change.words}")]
     undone = {} if change is None else {each.key: each.before for each in change.edits}
     known = rules().get(onset.rule)
@@ -68,7 +58,7 @@ def proposals(run: RunDir, onset: Onset, step: int, config: EffectiveConfig) -> 
     strange = [each for each in suspects if undone.keys().isdisjoint((*each.keys, *(each.change or {})))]
     usual = {key for each in strange for key in each.keys}
     advised = []
-    for fix in next((check.fixes for check in current(run).checks if check.rule == onset.rule), ()):
+    for fix in next((check.fixes for check in run.state.checks if check.rule == onset.rule), ()):
         key = fix.key
         if key is None or key in usual or (step and key.endswith(_FROM_THE_START)):
             continue
@@ -79,7 +69,7 @@ def proposals(run: RunDir, onset: Onset, step: int, config: EffectiveConfig) -> 
     found: dict[tuple[str, ...], Proposal] = {}
     for each in (*undoing, *_usual_values(strange, config), *advised):
         found.setdefault(each.settings, each)
-    return Proposals(tuple(found.values()), change)
+    return [*found.values()], change
 
 
 def _proposal(edits: Iterable[Edit], reason: str) -> Proposal:
@@ -87,22 +77,14 @@ def _proposal(edits: Iterable[Edit], reason: str) -> Proposal:
     return Proposal(settings_of(kept), kept, reason)
 
 
-def first_proposal(run: RunDir, rule: str) -> Proposal | None:
+def first_proposal(run: Parent, rule: str) -> Proposal | None:
     """The first proposal of `ppo-tui try RUN --rule RULE`; None if there is none. Never raises."""
     with contextlib.suppress(OSError, UserError):
-        info, onset = refuse_parent(run), first_onset(run, rule)
-        if onset is not None:
-            found = proposals(run, onset, step_before(run, onset), configuration(info.preset or {})).found
-            return found[0] if found else None
+        run.require(Verb.FORK)
+        if (onset := run.onset(rule)) is not None:
+            step = max((step for step in run.checkpoints if step < onset.step), default=0)
+            return next(iter(proposals(run, onset, step)[0]), None)
     return None
-
-
-def step_before(run: RunDir, onset: Onset) -> int:
-    """The newest checkpoint before a flag; 0, the start, if there is none."""
-    try:
-        return fork_step(run, onset)
-    except UserError:
-        return 0
 
 
 def _edit_words(edit: Edit) -> str:
@@ -127,14 +109,13 @@ def _usual_values(strange: Sequence[Unusual], config: EffectiveConfig) -> list[P
     return found
 
 
-def _undone(run: RunDir, onset: Onset, step: int) -> tuple[Change | None, VerlConfig | None]:
+def _undone(run: Parent, onset: Onset, step: int) -> tuple[Change | None, VerlConfig | None]:
     """The changes of the run that a trial can undo, and the configuration without them; both None if there are none."""
     change = last_change(run, onset)
     if change is not None:
         with contextlib.suppress(UserError):  # the checkpoint cannot be loaded with it
-            info = refuse_parent(run)
-            loaded = restore(info.name, info.preset or {}, settings_of(change.undone))
+            earlier = configured(run.restored(settings_of(change.undone)))
             if step:
-                refuse_fixed(info.preset or {}, loaded)
-            return change, configuration(loaded.snapshot())
+                refuse_fixed(run.config, earlier)
+            return change, earlier
     return None, None

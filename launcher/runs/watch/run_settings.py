@@ -36,7 +36,11 @@ def last_settings(run: RunDir) -> tuple[RunInfo, tuple[str, ...]]:
 
     A resume starts from the run's own preset, not from the resume before it.
     """
-    info, actions = run.read_info(), read_kind(run.events, Action)
+    return with_resume(run.read_info(), read_kind(run.events, Action))
+
+
+def with_resume(info: RunInfo, actions: Sequence[Action]) -> tuple[RunInfo, tuple[str, ...]]:
+    """As `last_settings`, of records that were read."""
     settings = next((action.settings for action in reversed(actions) if action.verb == "resume"), ())
     if settings and info.preset is not None:
         from launcher.preset.files import restore
@@ -85,6 +89,12 @@ def differences(infos: Sequence[RunInfo]) -> list[Difference]:
     if any(map(foreign, infos)):
         keys = [key for key in keys if key.startswith(_VERSIONS) or all(key in entry for entry in known)]
     return [Difference(key, [entry.get(key) for entry in flat]) for key in keys if differs(key)]
+
+
+def preset_edits(before: RunInfo, now: RunInfo) -> tuple[Edit, ...]:
+    """The fields and veRL keys whose values differ between two presets; none where one is unknown."""
+    found = differences([RunInfo(preset=before.preset), RunInfo(preset=now.preset)])
+    return tuple(Edit(each.key, *each.values) for each in found)
 
 
 def changes(infos: Sequence[RunInfo]) -> list[list[Edit]]:

@@ -26,14 +26,14 @@ async def resume_run(page: Page[Any], run: RunDir) -> None:
     from launcher.record.state import current
     from launcher.runs.act.fork import fork
     from launcher.runs.act.resume import proposed, resume
-    from launcher.runs.watch.checkpoints import checkpoint_steps
+    from launcher.runs.watch.checkpoints import checkpoints
 
     def act(step: int, settings: Sequence[str], force: bool) -> RunDir:
         begin = resume if step else fork
         return begin(run, settings, narrator(page.app), step=step, force=force)
 
     typed, note = proposed(run, current(run))
-    await _from_step(page, f"Resume {run.id}", typed, note, [0, *checkpoint_steps(run)], act)
+    await _from_step(page, f"Resume {run.id}", typed, note, [0, *checkpoints(run)], act)
 
 
 async def start_again(page: Page[Any], run: RunDir) -> None:
@@ -114,21 +114,23 @@ async def _isolate(page: Page[Any], run: RunView) -> None:
 
 async def fork_run(page: Page[Any], run: RunDir, changes: Sequence[str] = ()) -> None:
     """Asks for the checkpoint and the changes, and opens the new run. Runs in a worker."""
+    from launcher.core.files import size
     from launcher.runs.act.fork import fork
-    from launcher.runs.watch.checkpoints import checkpoint_words, fork_sizes
-    from launcher.runs.watch.forking import fork_step
+    from launcher.runs.watch.checkpoints import checkpoint_words
+    from launcher.runs.watch.parent import Parent
 
-    app, kept = page.app, fork_sizes(run)
+    app, parent = page.app, Parent(run)
+    kept = {step: size(folder) for step, folder in parent.checkpoints.items()}
     there = f"Checkpoints: {checkpoint_words(kept)}; 0 is the start of the run"
     try:
-        step = fork_step(run)
+        step = parent.fork_step()
     except UserError as error:  # there is none before the trouble
         step, there = 0, str(error).replace("--checkpoint ", "")
 
     def act(at: int, settings: Sequence[str], force: bool) -> RunDir:
         return fork(run, settings, narrator(app), step=at, force=force)
 
-    await _from_step(page, f"Fork {run.id}", f"{' '.join([str(step), *changes])} ", there, [0, *sorted(kept)], act)
+    await _from_step(page, f"Fork {run.id}", f"{' '.join([str(step), *changes])} ", there, [0, *kept], act)
 
 
 async def merge_run(page: Page[Any], run: RunDir) -> None:

@@ -79,9 +79,10 @@ class FlagPage(RunPage):
         """Finds what a trial would change first, in a thread, once per level of the check."""
         key = check.rule, check.level
         if check.on and key not in self._proposals:
+            from launcher.runs.watch.parent import Parent
             from launcher.runs.watch.proposals import first_proposal
 
-            found = await asyncio.to_thread(first_proposal, self.reader.dir, check.rule)
+            found = await asyncio.to_thread(first_proposal, Parent(self.reader.dir), check.rule)
             self._proposals[key] = found
         return self._proposals.get(key)
 

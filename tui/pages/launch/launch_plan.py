@@ -37,14 +37,14 @@ def plan(preset: str | LoadedPreset, settings: Sequence[str]) -> LaunchPlan:
     from launcher.check import checks
     from launcher.check.subject import subject
     from launcher.estimate import memory
-    from launcher.preset.files import with_settings
     from launcher.preset.flow import flow, rows_of
-    from launcher.preset.translate import command_line
-    from launcher.runs.act.start import preview
+    from launcher.preset.translate import RunFolders, command_line
+    from launcher.runs.act.start import Plan
     from launcher.runs.watch.pace import pace_of
 
     try:
-        loaded = with_settings(preset, settings)
+        launched = Plan.of(preset, settings)
+        loaded = launched.loaded
         what = subject(loaded)
         findings = checks.quick(what)
         batches = flow(what, rows_of(what.get("data.train_files")))
@@ -52,7 +52,7 @@ def plan(preset: str | LoadedPreset, settings: Sequence[str]) -> LaunchPlan:
     except UserError as wrong:
         return LaunchPlan([], f"no command: {wrong}", _refusals(preset, settings, wrong))
     try:
-        command = command_line(preview(preset, settings, RUN))
+        command = command_line(launched.launch(RunFolders.below(RUN)))
     except UserError as wrong:
         found = [checks.refused(wrong), *findings] if _has_verl(what) else findings  # SW-1 follows
         return LaunchPlan(rows, f"no command: {wrong}", found, what)

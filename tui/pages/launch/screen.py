@@ -162,9 +162,10 @@ class LaunchScreen(Inspected[Path | list[str]]):
     async def action_queue(self) -> None:
         """Puts the run into the queue, which checks it again when its turn comes."""
         from launcher.runs.act.queue_runner import add
+        from launcher.runs.act.start import Plan
 
         with reported(self.app, "Not queued"):
-            entry = await asyncio.to_thread(add, self.preset, self.settings)
+            entry = await asyncio.to_thread(lambda: add(Plan.of(self.preset, self.settings)))
             self.notify(f"Queued {entry.id}; press Q in the list to see what it waits for", markup=False)
             self.dismiss([])
 
@@ -290,14 +291,14 @@ class LaunchScreen(Inspected[Path | list[str]]):
 
     def _start_run(self, app: App[Any], force: bool) -> RunDir:
         """Starts the run, in a thread, unless the user leaves before its directory is made."""
-        from launcher.runs.act.start import start
+        from launcher.runs.act.start import Plan, start
 
         def narrate(text: str) -> None:
             if self._left:
                 raise UserError("the start was cancelled")
             app.call_from_thread(self._narrate, text)
 
-        run = start(self.preset, self.settings, narrate, force=force, after=self.after)
+        run = start(Plan.of(self.preset, self.settings, after=self.after), narrate, force=force)
         if self._left and app.is_running:
             app.call_from_thread(app.notify, f"{run.id} had already started; it is in the list", markup=False)
         return run
