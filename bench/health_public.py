@@ -20,7 +20,7 @@ from launcher.health import keys
 from launcher.record.events import LevelChange
 from launcher.record.levels import Level
 from launcher.runs.judge.run_checklist import judged
-from launcher.runs.watch.source import resolve
+from launcher.runs.watch.log import resolve
 from launcher.runs.watch.steps import steps
 
 

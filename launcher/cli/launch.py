@@ -237,12 +237,17 @@ def import_(
     """Import runs made elsewhere. Logs with consecutive steps become attempts of one run."""
     from launcher.metrics.frameworks import user_table
     from launcher.runs.act.import_logs import import_logs, import_text
+    from launcher.runs.judge.pasted_text import log_in
     from launcher.scripts import pasted
 
     if logs == ["-"]:
-        log = pasted.read(pasted_text(pasted.LARGEST)).log
+        text = pasted_text(pasted.LARGEST)
+        log, _ = log_in(text, pasted.read(text))
         if not log:
-            raise UserError("the pasted text has no output of veRL", "'ppo-tui preset import -' imports a command")
+            raise UserError(
+                "the pasted text has no output of veRL or another known framework",
+                "'ppo-tui preset import -' imports a command",
+            )
         put_run(import_text(log), json)
         return
     table = user_table(Path(names).expanduser()) if names else None
@@ -266,8 +271,7 @@ def split_settings(words: list[str]) -> tuple[list[str], dict[str, object]]:
 def demo(
     ctx: typer.Context,
     log: Annotated[
-        str | None,
-        typer.Argument(metavar="LOG", help="A console log or a metrics.jsonl, plain or .gz [default: the recording]."),
+        str | None, typer.Argument(metavar="LOG", help="A log, metrics or files of a tracker [default: the recording].")
     ] = None,
     speed: Annotated[
         float | None, typer.Option(help="Speed relative to the original run [default: 20; 10 for the recording].")

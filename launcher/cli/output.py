@@ -24,7 +24,7 @@ from launcher.record.layout import RunDir
 from launcher.record.problem import Problem
 
 if TYPE_CHECKING:
-    from launcher.runs.watch.source import LogFile
+    from launcher.runs.watch.log import Log
 
 _NUMBERS = frozenset((int, float))
 _LEAST = 24  # columns in which a sentence can be read; with less it goes below its row
@@ -209,14 +209,14 @@ def _row(head: str, last: str) -> str:
     return f"{head.rstrip()}\n{below}"
 
 
-def resolved(source: str, names: str | None = None, *, text: bool = False) -> "RunDir | LogFile":
+def resolved(source: str, names: str | None = None, *, text: bool = False) -> "RunDir | Log":
     """Resolves SOURCE; a run that lost its supervisor gets a new one, which reads the rest. A folder elsewhere is read
     only: its files name programs, such as the one for alerts. `names` is a file of the user, for a log.
     """
     from launcher.core import paths
     from launcher.metrics.frameworks import described, user_table
     from launcher.runs.supervise.spawn import ended
-    from launcher.runs.watch.source import resolve
+    from launcher.runs.watch.log import resolve
 
     table = described(user_table(Path(names).expanduser())) if names else None
     origin = resolve(source, table, shown_progress(), say, text=text)

@@ -38,7 +38,7 @@ from launcher.record.state import RunState, current
 from launcher.runs.watch.check_words import coverage, phase_word, sentence, shown, state_word
 
 if TYPE_CHECKING:
-    from launcher.runs.watch.source import LogFile
+    from launcher.runs.watch.log import Log
 
 Config = Annotated[
     list[str] | None,
@@ -316,7 +316,7 @@ def health(
         put(f"step {change.step}: {change.rule} {change.before.words} -> {change.after.words}: {change.message}")
 
 
-def _put_flags(origin: "RunDir | LogFile", checks: Sequence[Check]) -> None:
+def _put_flags(origin: "RunDir | Log", checks: Sequence[Check]) -> None:
     """Prints how much of a log of another framework is judged, then the flags that are up."""
     from launcher.metrics.frameworks import described
     from launcher.runs.watch.parent import Parent
@@ -329,7 +329,7 @@ def _put_flags(origin: "RunDir | LogFile", checks: Sequence[Check]) -> None:
     put_problems(fixed_flag(parent, check) if parent else flag(check, None) for check in checks if check.on)
 
 
-def _with_trials(origin: "RunDir | LogFile", checks: Sequence[Check]) -> list[Mapping[str, object]]:
+def _with_trials(origin: "RunDir | Log", checks: Sequence[Check]) -> list[Mapping[str, object]]:
     """The checks as JSON; a flag that is up has the first trial of `try`."""
     from launcher.runs.watch.parent import Parent
     from launcher.runs.watch.proposals import first_proposal

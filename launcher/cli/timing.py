@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from launcher.metrics.store import SeriesStore
     from launcher.record.layout import RunDir
     from launcher.record.machine import GpuSample
-    from launcher.runs.watch.source import LogFile
+    from launcher.runs.watch.log import Log
     from launcher.timing.report import Report, Timing
 
 
@@ -54,7 +54,7 @@ def _of_run(run: "RunDir") -> "tuple[Timing, SeriesStore, GpuSample | None]":
     return timing, reader.series, reader.machine.gpu
 
 
-def _of_log(log: "LogFile") -> "tuple[Timing, SeriesStore, None]":
+def _of_log(log: "Log") -> "tuple[Timing, SeriesStore, None]":
     """A log from elsewhere has the trainer's own timers, and no spans."""
     from launcher.metrics.store import SeriesStore
     from launcher.runs.watch.steps import steps

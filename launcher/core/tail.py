@@ -1,10 +1,18 @@
-"""Follows files that grow."""
+"""Reads the bytes and lines of logs: whole ones, and files that grow."""
 
+import codecs
+import gzip
 import os
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import IO
 
 from launcher.core import gap
+from launcher.core.errors import of_file
+from launcher.core.progress import SILENT, Meter
+
+_CHUNK = 1 << 18
 
 
 class Tail:
@@ -84,3 +92,50 @@ def lines_of(read: Iterable[bytes]) -> Iterator[bytes]:
     for chunk in read:
         yield from lines.add(chunk)
     yield from filter(None, lines.add(b"\n"))
+
+
+def chunks(path: Path, meter: Meter = SILENT) -> Iterator[bytes]:
+    """The bytes of a log in pieces, as UTF-8 without a byte order mark; a missing file is empty, a gap left out.
+
+    PowerShell's `>` and Tee-Object write UTF-16.
+    """
+    try:
+        with path.open("rb") as raw:
+            packed = raw.peek(2).startswith(b"\x1f\x8b")  # the name does not tell it
+            file: IO[bytes] | gzip.GzipFile = gzip.GzipFile(fileobj=raw) if packed else raw
+            first = file.read(_CHUNK)
+            if encoding := utf16(first):
+                decoder = codecs.getincrementaldecoder(encoding)("replace")
+                while first:
+                    yield decoder.decode(first).encode()
+                    first = file.read(_CHUNK)
+                return
+            yield first.removeprefix(codecs.BOM_UTF8)
+            meter.add(len(first))
+            missing = range(0) if packed else gap.find(raw.fileno())
+            while chunk := file.read(_CHUNK):
+                yield chunk
+                meter.add(len(chunk))
+                if file.tell() in missing:
+                    file.seek(missing.stop)
+    except FileNotFoundError:
+        return
+    except (OSError, EOFError, zlib.error) as error:
+        raise of_file(f"cannot read {path}", error) from None
+
+
+def utf16(first: bytes) -> str | None:
+    """The encoding of a log with this beginning, if it is UTF-16: by its mark, or by every other byte of Latin text."""
+    if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    sample = first[:200]
+    if b"\0" in sample:
+        for encoding, low in (("utf-16-le", 1), ("utf-16-be", 0)):
+            if sample[low::2].count(0) > 0.4 * len(sample) and not sample[1 - low :: 2].count(0):
+                return encoding
+    return None
+
+
+def records(path: Path, meter: Meter = SILENT) -> Iterator[bytes]:
+    """The raw lines of a log, such as a metrics.jsonl; none of a missing file."""
+    return lines_of(chunks(path, meter))

@@ -19,8 +19,7 @@ from launcher.metrics.names import charts
 from launcher.metrics.records import StepRecord, jsonable
 from launcher.metrics.store import SeriesStore
 from launcher.record.layout import RunDir
-from launcher.runs.judge.run_checklist import clock_of
-from launcher.runs.watch.source import LogFile
+from launcher.runs.watch.log import Log
 from launcher.runs.watch.steps import steps
 from launcher.search import Words, ranked
 
@@ -133,7 +132,7 @@ def tensorboard(table: Table) -> bytes:
 _RENDERS: dict[str, Render] = {".csv": csv_rows, ".jsonl": json_lines, ".parquet": parquet, ".svg": picture}
 
 
-def export(source: RunDir | LogFile, to: str, keys: Sequence[str] = (), *, force: bool = False) -> Path:
+def export(source: RunDir | Log, to: str, keys: Sequence[str] = (), *, force: bool = False) -> Path:
     """Writes the metrics of a source into the file `to`; returns that file.
 
     The ending is the format; an existing folder, or a name without ending, is a folder for TensorBoard. An existing
@@ -142,7 +141,7 @@ def export(source: RunDir | LogFile, to: str, keys: Sequence[str] = (), *, force
     path, render = destination(to)
     if path.exists() and not force:
         raise UserError(f"--output {to}: {path} already exists", "replace it with --overwrite")
-    if isinstance(source, LogFile) and path.exists() and path.samefile(source.path):
+    if isinstance(source, Log) and path.exists() and path.samefile(source.path):
         raise UserError(f"--output {to} is the log itself", "choose another file")
     content = render(collect(source, keys))
     try:
@@ -194,11 +193,11 @@ def require_known(keys: Iterable[str], known: Set[str], name: str, source: str) 
         raise UserError(f"--key {wrong}: no step of '{name}' has this key", hint)
 
 
-def collect(source: RunDir | LogFile, keys: Sequence[str]) -> Table:
+def collect(source: RunDir | Log, keys: Sequence[str]) -> Table:
     """The table of all metrics of a source, or of some. UserError for no steps and unknown metrics."""
     rows = list(steps(source))
-    if isinstance(source, LogFile):
-        clock_of(source)([record for _, record in rows])  # a bare log's steps carry no time
+    if isinstance(source, Log):
+        source.clock()([record for _, record in rows])  # a bare log's steps carry no time
     name = source.id if isinstance(source, RunDir) else source.path.name
     if not rows:
         raise UserError(f"'{name}' has no steps to export")

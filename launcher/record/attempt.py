@@ -20,11 +20,12 @@ class JobRef(Record):
 @dataclass(frozen=True, slots=True)
 class Followed(Record):
     """A log that another program writes: a "console", the "metrics" of veRL's file logger, a file with a row per step
-    ("rows"), or files of a "tracker".
+    ("rows"), or files of a "tracker". One with a `speed` is played, so many times faster than it was written.
     """
 
     path: str
     kind: str
+    speed: float | None = field(default=None, metadata=RARE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,11 @@ class LaunchRecord(Record):
     job: JobRef | None = field(default=None, metadata=RARE)
     follow: Followed | None = field(default=None, metadata=RARE)
     oom_kills: OomKills | None = field(default=None, metadata=RARE)
+
+    @property
+    def followed(self) -> Followed | None:
+        """The log that may still grow; None for one that is played."""
+        return self.follow if self.follow is not None and self.follow.speed is None else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from launcher.core.errors import UserError, of_writing
 from launcher.core.files import write_atomic
 from launcher.core.format import counted, gib
 from launcher.core.secrets import Redactor
+from launcher.core.tail import records
 from launcher.record.info import RunInfo
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.levels import Level
@@ -33,7 +34,6 @@ from launcher.runs.watch.problems import problems
 from launcher.runs.watch.reader import RunReader
 from launcher.runs.watch.run_diagnosis import diagnosis
 from launcher.runs.watch.run_settings import compared_settings
-from launcher.runs.watch.source import records
 
 AROUND = 200  # lines around the first cause
 _LINE = 2000  # characters of one

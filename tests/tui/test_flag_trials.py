@@ -25,9 +25,9 @@ from launcher.record.events import Event
 from launcher.record.info import Edit, Origin
 from launcher.record.layout import RunDir
 from launcher.runs.judge.run_checklist import judged
+from launcher.runs.watch.log import Log
 from launcher.runs.watch.parent import Parent
 from launcher.runs.watch.proposals import first_proposal
-from launcher.runs.watch.source import LogFile
 from launcher.runs.watch.steps import steps
 from tui.kit.dialogs.choose import ConfirmScreen
 from tui.kit.navigation import navigation
@@ -44,7 +44,7 @@ LARGE = (160, 48)
 
 def flagged(make: SimpleNamespace, settings: Sequence[str] = (), **info: Any) -> Path:
     """The steps of the run whose KL climbed, judged, as a run of a preset with these settings."""
-    records = [record for _, record in steps(LogFile(BLOWUP, file_logger=False))]
+    records = [record for _, record in steps(Log(BLOWUP, BLOWUP))]
     preset = restore("toy-cpu", load("toy-cpu").snapshot(), settings).snapshot()
     log = gzip.decompress(BLOWUP.read_bytes()).decode()
     run: Path = make.run(attempts=[records], state=make.ended("finished"), preset=preset, log=log, **info)

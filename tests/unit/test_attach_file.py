@@ -15,6 +15,7 @@ from foreign_logs import FORMS, Steps
 from waiting import wait_for, wait_until
 
 from launcher.core.errors import UserError
+from launcher.core.tail import records
 from launcher.record.events import Note, read_kind
 from launcher.record.info import Head
 from launcher.record.layout import RunDir, all_runs
@@ -25,9 +26,9 @@ from launcher.runs.act.import_logs import import_logs
 from launcher.runs.act.stop import stop
 from launcher.runs.supervise.spawn import kept
 from launcher.runs.watch.history import log_end
+from launcher.runs.watch.log import newest
 from launcher.runs.watch.possible import Verb, refusal
 from launcher.runs.watch.run_diagnosis import explained
-from launcher.runs.watch.source import log_file, records
 from launcher.runs.watch.startup import Usual, startup
 from launcher.runs.watch.steps import steps
 
@@ -124,7 +125,7 @@ def test_a_log_with_the_line_that_ends_a_training_is_finished(tmp_path: Path) ->
 
     assert wait_for(run, lambda state: not state.live).state == "finished"
     assert current(import_logs([str(log)])[0]).outcome == "finished"
-    found = explained(log_file(str(log))).diagnosis
+    found = explained(newest(str(log))).diagnosis
     assert (found.cause, found.title, [each.line for each in found.evidence]) == (
         "finished",
         "Finished after step 12",
@@ -221,7 +222,7 @@ def test_veRLs_own_files_are_followed_also_after_the_supervisor_was_killed(tmp_p
     with log.open("ab") as more:
         more.write(whole[len(whole) // 2 :])
 
-    last = [record.step for _, record in steps(log_file("tests/data/logs/cpu-toy.log.gz"))][-1]
+    last = [record.step for _, record in steps(newest("tests/data/logs/cpu-toy.log.gz"))][-1]
     wait_for(run, lambda state: state.step == last)
     assert run.attempt(1).console.read_bytes() == whole
     assert len(logged(run)) == len(set(logged(run)))

@@ -8,7 +8,7 @@ import pytest
 from launcher.console.recognize import is_verl_output
 from launcher.core.errors import UserError
 from launcher.runs.act.import_logs import import_logs
-from launcher.runs.watch.source import log_file
+from launcher.runs.watch.log import newest
 
 DATA = Path(__file__).parents[1] / "data"
 LOGS = [*(DATA / "logs").glob("*.gz"), *(DATA / "failures").glob("*.gz")]
@@ -17,7 +17,7 @@ TRACEBACK = 'Traceback (most recent call last):\n  File "{}", line 1, in <module
 
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: path.name)
 def test_every_recorded_log_is_veRLs(path: Path) -> None:
-    assert log_file(str(path)).file_logger == path.name.endswith(".jsonl.gz")
+    assert (newest(str(path)).kind == "metrics") == path.name.endswith(".jsonl.gz")
 
 
 @pytest.mark.parametrize(

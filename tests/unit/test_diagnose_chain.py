@@ -8,7 +8,8 @@ from console_logs import DATA, FAILED_PROMPT, JOB, TASK, diagnosis_of, events_of
 
 from launcher.console.diagnose import errors_so_far
 from launcher.console.reader import Progress, StepLine
-from launcher.runs.watch.source import LogFile, chunks, resolve
+from launcher.core.tail import chunks
+from launcher.runs.watch.log import Log, resolve
 
 STEP = TASK + "step:{} - actor/entropy:0.4\n"
 FRAME = '  File "/v/lib/python3.12/site-packages/verl/workers/engine_workers.py", line 9, in {}\n'
@@ -128,7 +129,7 @@ def test_encodings_of_a_log(tmp_path: Path, encoding: str, packed: bool) -> None
     text = "step:1 - a/b:1.5 - c/d:2\nstep:2 - a/b:1.5 - c/é:3\n".encode(encoding)
     path = tmp_path / "train.log"
     path.write_bytes(gzip.compress(text) if packed else text)
-    assert isinstance(resolve(str(path)), LogFile)
+    assert isinstance(resolve(str(path)), Log)
     steps = only(StepLine, events_of(b"".join(chunks(path))))
     assert [(step.step, step.line, step.data) for step in steps] == [
         (1, 1, {"a/b": 1.5, "c/d": 2.0}),

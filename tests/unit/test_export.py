@@ -17,7 +17,7 @@ from launcher.export.formats import Table, collect, destination, export, picture
 from launcher.metrics.records import StepRecord
 from launcher.record.layout import RunDir
 from launcher.runs.act.import_logs import import_logs
-from launcher.runs.watch.source import resolve
+from launcher.runs.watch.log import resolve
 from launcher.runs.watch.steps import steps
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"

@@ -8,7 +8,7 @@ import pytest
 from launcher.core.errors import UserError
 from launcher.metrics.frameworks import described, of_names, user_table
 from launcher.runs.act.import_logs import import_logs
-from launcher.runs.watch.source import log_file, resolve
+from launcher.runs.watch.log import newest, resolve
 from launcher.runs.watch.steps import steps
 
 
@@ -99,7 +99,7 @@ def test_a_wrong_table_is_an_error_with_its_place(text: str, words: str, tmp_pat
 
 @pytest.mark.parametrize("log", ["cpu-toy", "grpo", "learning", "sglang"])
 def test_names_of_verl_are_not_those_of_ROLL(log: str) -> None:
-    names = {name for _, record in steps(log_file(f"tests/data/logs/{log}.log.gz")) for name in record.data}
+    names = {name for _, record in steps(newest(f"tests/data/logs/{log}.log.gz")) for name in record.data}
     old = {
         "actor/entropy_loss",
         "actor/pg_loss",

@@ -30,12 +30,11 @@ from launcher.record.layout import RunDir
 from launcher.record.levels import Level
 from launcher.report.bundle import write as write_bundle
 from launcher.report.run_report import gather
-from launcher.runs.act.demo import replay
 from launcher.runs.act.import_logs import import_logs
 from launcher.runs.judge.run_checklist import judged
+from launcher.runs.watch.log import Log, resolve
 from launcher.runs.watch.reader import RunReader
 from launcher.runs.watch.run_diagnosis import diagnosis
-from launcher.runs.watch.source import LogFile, resolve
 from launcher.runs.watch.steps import steps
 from launcher.timing.words import no_advice
 from launcher.verl.config import KL_IN_LOSS, KL_IN_REWARD
@@ -68,9 +67,9 @@ def write(folder: Path, form: str, run: Steps) -> Path:
     return path
 
 
-def of_foreign(path: Path) -> LogFile:
+def of_foreign(path: Path) -> Log:
     found = resolve(str(path))
-    assert isinstance(found, LogFile) and found.framework is not None
+    assert isinstance(found, Log) and found.framework is not None
     return found
 
 
@@ -158,7 +157,7 @@ def test_a_framework_is_recognized_by_its_lines(form: str, title: str, bank: Mod
 def test_a_log_of_verl_is_not_another_frameworks() -> None:
     for log in sorted(Path("tests/data/logs").glob("*.gz")):
         found = resolve(str(log))
-        assert isinstance(found, LogFile) and found.framework is None, log
+        assert isinstance(found, Log) and found.framework is None, log
 
 
 def test_metrics_that_are_left_out_because_they_are_not_finite_are_nan(bank: ModuleType, tmp_path: Path) -> None:
@@ -354,11 +353,6 @@ def test_a_planted_collapse_is_critical_within_three_steps(log: str) -> None:
     assert 40 <= min(raised) <= 48
 
 
-def test_a_log_of_another_framework_is_not_replayed() -> None:
-    with pytest.raises(UserError, match="log of slime"):
-        replay(str(DATA / "slime-collapse.log.gz"), 20.0)
-
-
 def test_a_log_before_its_first_step_is_not_taken_for_veRLs(tmp_path: Path) -> None:
     path = tmp_path / "x.log"
     path.write_text("(pid=7) /root/slime/slime/utils/http.py:12: UserWarning: x\n(Actor pid=8) loading\n")
@@ -381,7 +375,7 @@ def test_a_crash_before_the_first_step_is_diagnosed_whatever_wrote_it(
     path.write_text(f'loading\nTraceback (most recent call last):\n  File "/opt/{text}')
 
     source = resolve(str(path), text=True)
-    assert isinstance(source, LogFile) and (source.framework and source.framework.title) == title
+    assert isinstance(source, Log) and (source.framework and source.framework.title) == title
     found = diagnosis(source)
     assert "no such thing" in found.evidence[0].text and found.failed
     assert title is None or not any("ppo-tui" in fix.text for fix in found.fixes)

@@ -10,9 +10,8 @@ from launcher.console.search import Search, containing
 from launcher.core import gap
 from launcher.core.errors import UserError
 from launcher.core.files import size
-from launcher.core.tail import Tail
+from launcher.core.tail import Tail, chunks
 from launcher.runs.supervise.disk import ConsoleLimit
-from launcher.runs.watch.source import chunks
 
 MIB = 1 << 20
 

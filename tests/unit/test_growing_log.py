@@ -17,9 +17,7 @@ from launcher.record.info import RunInfo
 from launcher.record.layout import AttemptDir
 from launcher.runs.supervise import follow
 from launcher.runs.supervise.follow import FileDriver
-from launcher.runs.watch.source import LogFile, log_file
-from launcher.runs.watch.steps import steps
-from launcher.runs.watch.tracker_files import newest
+from launcher.runs.watch.log import Log, newest
 
 
 class Watched:
@@ -31,7 +29,7 @@ class Watched:
         self.log.parent.mkdir(parents=True)
         self.log.write_bytes(self.write(run_of(1, 8)))
         path = self.log.parent if form == "wandb" else self.log
-        found = newest(path).framework if self.kind == "tracker" else log_file(str(path)).framework
+        found = newest(str(path)).framework
         self.framework, self.turns, self.now = found, 0, 1000.0 + path.stat().st_mtime
         self.writers: list[int] = []
         self.attempt = AttemptDir(tmp_path / "attempts" / "1")
@@ -62,9 +60,8 @@ class Watched:
     def copied(self) -> list[int]:
         """The steps that were copied; the last one waits until the log is quiet."""
         self.now += 11
-        rows = self.kind != "console"
-        target = self.attempt.metrics if rows else self.attempt.console
-        return [step.step for _, step in steps(LogFile(target, rows, None if rows else self.framework))]
+        console, metrics = self.attempt.logs()
+        return [step.step for step in Log(self.attempt.path, console, metrics, self.framework).steps()]
 
     def replace(self, run: Sequence[Step]) -> None:
         (new := self.log.with_name("new")).write_bytes(self.write(run))

@@ -18,7 +18,7 @@ from launcher.record.check import Bound, Check
 from launcher.record.levels import Level
 from launcher.runs.judge.run_checklist import judged
 from launcher.runs.watch.check_words import bound_words, debounce_words, line_words
-from launcher.runs.watch.source import resolve
+from launcher.runs.watch.log import resolve
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 RUNS = sorted(path.name.removesuffix(".jsonl.gz") for path in LOGS.glob("*.jsonl.gz"))

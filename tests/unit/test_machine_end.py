@@ -17,6 +17,7 @@ from waiting import wait_for
 
 from launcher.console.diagnose import diagnose
 from launcher.console.diagnosis import Diagnosis
+from launcher.core.tail import chunks
 from launcher.machine import host
 from launcher.preset.translate import Launch
 from launcher.record.attempt import OF_HOST, MachineEnd, OomKills
@@ -26,7 +27,6 @@ from launcher.record.machine import DiskSpace, HostSample
 from launcher.record.state import RunState
 from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 from launcher.runs.watch.run_diagnosis import diagnosis
-from launcher.runs.watch.source import chunks
 
 GIB = 1 << 30
 LOGS = sorted(path for path in DATA.rglob("*") if path.name.endswith((".log", ".log.gz")))

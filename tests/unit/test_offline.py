@@ -13,9 +13,9 @@ from launcher.record.state import current
 from launcher.runs.act.import_logs import import_logs
 from launcher.runs.judge.run_checklist import judged
 from launcher.runs.watch.history import elapsed
+from launcher.runs.watch.log import Log, resolve
 from launcher.runs.watch.reader import RunReader
 from launcher.runs.watch.run_diagnosis import diagnosis
-from launcher.runs.watch.source import LogFile, resolve
 from launcher.runs.watch.steps import steps
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
@@ -116,7 +116,7 @@ def test_a_size_that_is_no_size_is_refused() -> None:
 def test_a_metrics_file_is_told_from_a_console_log_by_its_content(tmp_path: Path) -> None:
     odd = tmp_path / "console.log"
     odd.write_bytes(gzip.decompress((LOGS / "nan.jsonl.gz").read_bytes()))
-    assert resolve(str(odd)) == LogFile(odd, file_logger=True)
+    assert resolve(str(odd)) == Log(odd, table=odd, name="console")
 
 
 def test_a_missing_file_is_one_sentence() -> None:

@@ -12,8 +12,8 @@ from launcher.preset.files import load, restore
 from launcher.preset.settle import configuration, of_log, offers, setting_name, settings_of, value_now
 from launcher.preset.yaml_text import value_of
 from launcher.record.fix import Fix, Offer, fix_of
+from launcher.runs.watch.log import Log
 from launcher.runs.watch.run_diagnosis import explained
-from launcher.runs.watch.source import LogFile
 from launcher.runs.watch.stalls import reasons
 from launcher.verl import defaults
 from launcher.verl.code_settings import default_of
@@ -135,13 +135,13 @@ def test_a_command_for_the_run_is_for_runs_that_were_started_here() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("log", RECORDED, ids=lambda path: path.name)
 def test_a_log_from_elsewhere_is_not_advised_to_resume(log: Path) -> None:
-    texts = [offer.text for offer in explained(LogFile(log, False)).offers]
+    texts = [offer.text for offer in explained(Log(log, log)).offers]
     assert not any("RUN" in text or "ppo-tui resume" in text for text in texts), texts
 
 
 @pytest.mark.parametrize("log", [*RECORDED, *FAILED], ids=lambda path: path.name)
 def test_no_advice_about_a_log_is_in_force_and_no_setting_named_has_its_default(log: Path) -> None:
-    found = explained(LogFile(log, False))
+    found = explained(Log(log, log))
     config, place = of_log(found.diagnosis.settings), found.diagnosis.place
     if place is not None and place.setting is not None and place.setting.value:
         assert place.setting.value.lower() not in ("none", "null", default_of(place.setting.key).lower())
@@ -160,7 +160,7 @@ def test_fixes_are_settled_on_the_command_of_a_plain_log(tmp_path: Path, given: 
     log = tmp_path / "x.log"
     error = "RuntimeError: Prompt length 1033 is longer than 512."
     log.write_text(f"Error executing job with overrides: ['{given}']\nTraceback (most recent call last):\n{error}\n")
-    texts = [offer.text for offer in explained(LogFile(log, False)).offers]
+    texts = [offer.text for offer in explained(Log(log, log)).offers]
     assert any("filter_overlong_prompts" in text for text in texts) is advised, texts
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from launcher.core.tail import chunks
 from launcher.preset.settle import configuration, offers
 from launcher.record.check import Check
 from launcher.record.events import EventLog
@@ -16,7 +17,6 @@ from launcher.runs.act.import_logs import import_logs
 from launcher.runs.judge.monitor import Monitor
 from launcher.runs.judge.run_checklist import checklist_maker, judged
 from launcher.runs.supervise.disk import DiskSink
-from launcher.runs.watch.source import chunks
 from launcher.runs.watch.steps import earlier_steps, steps
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"

@@ -18,7 +18,7 @@ from launcher.record.machine import MachineSample
 from launcher.record.state import RunState
 from launcher.runs.supervise.disk import MachineLog
 from launcher.runs.watch.checkpoints import latest_checkpoint
-from launcher.runs.watch.source import LogFile, resolve
+from launcher.runs.watch.log import Log, resolve
 
 
 @pytest.fixture(autouse=True)
@@ -101,7 +101,7 @@ def test_a_word_that_is_a_run_and_a_file_is_neither(tmp_path: Path, monkeypatch:
         Path(word).write_text("step:1 - actor/lr:1e-6\n")
         with pytest.raises(UserError, match=f"'{word}' is a run and a file; use ./{word} for the file, {named} for"):
             resolve(word)
-    assert isinstance(resolve("./base.log"), LogFile)
+    assert isinstance(resolve("./base.log"), Log)
 
 
 @pytest.mark.parametrize("name", ["last", ".x", "-x", "a b", "a/b", "ü", "x" * 41, "a\n"])

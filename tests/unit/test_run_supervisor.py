@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import player
 import pytest
 from waiting import wait_for
 
@@ -22,7 +23,6 @@ from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
 from launcher.record.process import ProcessId, session_members
 from launcher.record.state import current
-from launcher.runs.act.demo import replay
 from launcher.runs.act.stop import stop
 from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 from launcher.runs.watch.reader import RunReader
@@ -44,7 +44,7 @@ def driver_of(run: RunDir) -> ProcessId:
 
 
 def test_a_replay_goes_through_the_states_and_ends_as_the_log_did() -> None:
-    run = replay(str(LOGS / "cpu-toy.log.gz"), speed=100)
+    run = player.begin(LOGS / "cpu-toy.log.gz", 100)
     state = wait_for(run, lambda s: not s.live)
     assert state.state == "finished" and state.step == state.total == 80
     assert state.exit is not None and state.exit == Exit(0, None, None, state.exit.t, state.exit.machine)
@@ -59,7 +59,7 @@ def test_a_replay_goes_through_the_states_and_ends_as_the_log_did() -> None:
 
 def test_plain_lines_tell_every_step_each_flag_and_the_end() -> None:
     out = io.StringIO()
-    code = plain.follow(replay(str(LOGS / "kl-blowup.log.gz"), speed=400), out, interval=0.05)
+    code = plain.follow(player.begin(LOGS / "kl-blowup.log.gz", 400, 134), out, interval=0.05)
     lines = out.getvalue().splitlines()
     assert code == 0 and lines[-1] == "stopped"
     steps = [
@@ -72,7 +72,7 @@ def test_plain_lines_tell_every_step_each_flag_and_the_end() -> None:
 
 
 def test_a_failed_log_is_a_failed_run_with_its_cause() -> None:
-    run = replay(str(LOGS / "fail-missing-parquet.log.gz"), speed=1000)
+    run = player.begin(LOGS / "fail-missing-parquet.log.gz", 1000, 1)
     state = wait_for(run, lambda s: not s.live)
     assert state.state == "failed" and state.cause == "parquet-missing" and state.error
     out = io.StringIO()
@@ -84,7 +84,7 @@ def test_a_failed_log_is_a_failed_run_with_its_cause() -> None:
 
 
 def test_stop_is_recorded_with_who_asked_and_is_no_failure() -> None:
-    run = replay(str(LOGS / "cpu-toy.log.gz"), speed=1)
+    run = player.begin(LOGS / "cpu-toy.log.gz", 1)
     wait_for(run, lambda s: s.driver is not None)
     assert stop(run, by="test", wait=True) == "stopped"
     record = current(run).exit
@@ -93,7 +93,7 @@ def test_stop_is_recorded_with_who_asked_and_is_no_failure() -> None:
 
 
 def test_a_run_whose_supervisor_was_killed_is_adopted_by_the_stop() -> None:
-    run = replay(str(LOGS / "cpu-toy.log.gz"), speed=1)
+    run = player.begin(LOGS / "cpu-toy.log.gz", 1)
     state = wait_for(run, lambda s: s.driver is not None)
     assert state.supervisor is not None
     os.kill(state.supervisor.pid, signal.SIGKILL)
@@ -107,7 +107,7 @@ def test_a_run_whose_supervisor_was_killed_is_adopted_by_the_stop() -> None:
 
 
 def test_a_supervisor_that_hangs_is_told_by_its_old_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = replay(str(LOGS / "cpu-toy.log.gz"), speed=1)
+    run = player.begin(LOGS / "cpu-toy.log.gz", 1)
     state = wait_for(run, lambda s: s.driver is not None)
     assert state.silent_minutes is None and state.supervisor is not None
     os.kill(state.supervisor.pid, signal.SIGSTOP)
@@ -120,7 +120,7 @@ def test_a_supervisor_that_hangs_is_told_by_its_old_heartbeat(monkeypatch: pytes
 
 
 def test_the_hang_up_of_the_terminal_changes_nothing() -> None:
-    run = replay(str(LOGS / "cpu-toy.log.gz"), speed=1)
+    run = player.begin(LOGS / "cpu-toy.log.gz", 1)
     state = wait_for(run, lambda s: s.driver is not None)
     supervisor = state.supervisor
     assert supervisor is not None

@@ -34,8 +34,8 @@ from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 from launcher.runs.watch.checkpoints import checkpoints
 from launcher.runs.watch.history import Onset
 from launcher.runs.watch.last_change import last_change
+from launcher.runs.watch.log import Log
 from launcher.runs.watch.parent import Parent
-from launcher.runs.watch.source import LogFile
 from launcher.runs.watch.steps import earlier_steps, steps
 
 BLOWUP = Path(__file__).parents[1] / "data" / "logs" / "kl-blowup.log.gz"  # KL-1 is WARN from step 7 on
@@ -63,7 +63,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def recorded(first: int, last: int) -> Figures:
     """Steps of the run that blew up."""
-    found = [record for _, record in steps(LogFile(BLOWUP, file_logger=False)) if first <= record.step <= last]
+    found = [record for _, record in steps(Log(BLOWUP, BLOWUP)) if first <= record.step <= last]
     return [(each.step, each.data) for each in found]
 
 

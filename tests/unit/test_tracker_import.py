@@ -30,7 +30,7 @@ from launcher.record.levels import Level
 from launcher.record.state import RunState
 from launcher.runs.act.import_logs import import_logs
 from launcher.runs.judge.run_checklist import judged
-from launcher.runs.watch.source import resolve
+from launcher.runs.watch.log import resolve
 from launcher.runs.watch.steps import steps
 from launcher.runs.watch.tracker_files import is_tracker
 

@@ -14,11 +14,10 @@ from launcher.record.attempt import Followed
 from launcher.record.info import RunInfo
 from launcher.record.layout import AttemptDir, RunDir, all_runs, appearing
 from launcher.record.state import RunState
-from launcher.runs.act.import_logs import stem
 from launcher.runs.supervise.follow import holders, written
 from launcher.runs.supervise.spawn import kept, spawn_supervisor, write_launch
-from launcher.runs.watch.source import log_file, names_verl, of_tracker
-from launcher.runs.watch.tracker_files import is_tracker, newest
+from launcher.runs.watch.log import names_verl, newest
+from launcher.runs.watch.tracker_files import is_tracker
 
 _KINDS = ("trainer_state.json", "*.log", "*.out", "*.txt", "*.jsonl", "*.csv")  # of a log in a folder
 _FOLDERS = ("", "*/", "*/*/")
@@ -49,12 +48,10 @@ def attach_file(word: str, settings: Settings, names: Settings | None = None, pr
     if path.suffix == ".gz":
         raise UserError(f"{path} is packed, so it does not grow", f"use 'ppo-tui import {word}'")
     own = described(names)
-    log = of_tracker(newest(path, own, progress)) if is_tracker(path) else log_file(str(_newest(path)), own)
-    if not log.file_logger and log.framework is None and not names_verl(log.path):
+    log = newest(str(path if is_tracker(path) else _newest(path)), own, progress)
+    if log.kind == "console" and log.framework is None and not names_verl(log.path):
         raise NoStepYet(f"{log.path}: lines of Ray, but none of veRL or another known framework")
-    rows = "tracker" if log.tracked else "rows" if log.framework else "metrics"
-    followed = Followed(str(log.path.absolute()), rows if log.file_logger else "console")
-    name, config = (log.tracked.name, log.tracked.config) if log.tracked else (stem(log.path), {})
+    followed = Followed(str(log.path.absolute()), log.kind)
     for run in all_runs():
         last = run.last_attempt()
         if last is None or (begun := last.read_launch()).follow != followed:
@@ -66,17 +63,17 @@ def attach_file(word: str, settings: Settings, names: Settings | None = None, pr
         if state.live or (same and _has_all(last, state, log.path)):
             return run
     now = time.time()
-    with appearing(name) as (run, hidden):
+    with appearing(log.name) as (run, hidden):
         info = RunInfo(
             id=run.id,
-            name=name,
+            name=log.name,
             created=now,
             imported_from=(followed.path,),
             framework=reference(log.framework, names),
             host={"name": socket.gethostname()},
         )
         info.write(hidden.run_yaml)
-        launch = Launch([], {}, [], {**config, **settings})
+        launch = Launch([], {}, [], {**log.config, **settings})
         write_launch(hidden, hidden.add_attempt(), launch, created=now, cwd=run.path, follow=followed)
     spawn_supervisor(run)
     return run

@@ -7,23 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import launcher
-from launcher.console.diagnose import diagnose
-from launcher.core.errors import UserError
-from launcher.core.paths import own_command
 from launcher.core.tables import read_tables, record
-from launcher.preset.resolved import Resolved
+from launcher.metrics.frameworks import reference
 from launcher.preset.translate import Launch
+from launcher.record.attempt import Followed
 from launcher.record.events import Action, EventLog
 from launcher.record.info import RunInfo
-from launcher.record.layout import AttemptDir, RunDir, appearing
+from launcher.record.layout import RunDir, appearing
 from launcher.record.state import RunState, current
-from launcher.runs.act.import_logs import stem
-from launcher.runs.judge.run_checklist import settings_of
+from launcher.runs.act.import_logs import preset_of
 from launcher.runs.supervise.spawn import detached, spawn_supervisor, write_launch
-from launcher.runs.watch.source import LogFile, chunks, log_file
+from launcher.runs.watch.log import newest
 
 RECORDING = Path(launcher.__path__[0]) / "demo"
-_EXIT_CODES = {"finished": 0, "running": 0, "stopped": 134}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,37 +75,24 @@ def play_recording(speed: float | None) -> RunDir:
 
 def replay(log: str, speed: float, name: str = "") -> RunDir:
     """Makes a run whose driver replays `log`, `speed` times faster than it was written."""
-    file = log_file(log)
-    if file.framework is not None:
-        raise UserError(
-            f"{log} is a log of {file.framework.title}; only logs of veRL are replayed", f"use 'ppo-tui import {log}'"
-        )
-    settings = Resolved() if file.file_logger else settings_of(file.path)
-    with appearing(name or f"replay-{stem(file.path)}") as (run, hidden):
-        attempt, now = hidden.add_attempt(), time.time()
+    file = newest(log)
+    preset = preset_of(file)
+    with appearing(name or f"replay-{file.name}") as (run, hidden):
+        now = time.time()
         RunInfo(
             run.id,
-            name or f"replay of {stem(file.path)}",
+            name or f"replay of {file.name}",
             now,
-            preset=settings.preset,
-            preset_notes=settings.notes,
+            preset=preset.preset,
+            preset_notes=preset.notes,
             replay_of=str(file.path),
+            framework=reference(file.framework, None),
         ).write(hidden.run_yaml)
-        launch = _launch(file, speed, run.attempt(attempt.number))
-        write_launch(hidden, attempt, launch, created=now, cwd=run.path)
+        follow = Followed(str(file.path.absolute()), file.kind, speed)
+        launch = Launch([], {}, [], file.config)
+        write_launch(hidden, hidden.add_attempt(), launch, created=now, cwd=run.path, follow=follow)
     spawn_supervisor(run)
     return run
-
-
-def _launch(file: LogFile, speed: float, attempt: AttemptDir) -> Launch:
-    cause = "finished" if file.file_logger else diagnose(chunks(file.path)).cause
-    player = own_command("launcher.runs.act.player", str(file.path.absolute()), str(speed))
-    return Launch(
-        argv=[*player, str(_EXIT_CODES.get(cause, 1))],
-        env={"VERL_FILE_LOGGER_PATH": str(attempt.metrics)},
-        unset=[],
-        keys={},
-    )
 
 
 def main() -> None:
@@ -129,8 +112,10 @@ def main() -> None:
 def _continue(run: RunDir, info: RunInfo, part: Part, speed: float) -> None:
     EventLog(run.events).add(Action("resume", step=part.resume_step, settings=part.settings))
     attempt, now = run.add_attempt(), time.time()
-    launch = _launch(log_file(str(RECORDING / part.log)), speed, attempt)
-    write_launch(run, attempt, launch, created=now, run_created=info.created, resume_step=part.resume_step)
+    launch, follow = Launch([], {}, [], {}), Followed(str(RECORDING / part.log), "console", speed)
+    write_launch(
+        run, attempt, launch, created=now, run_created=info.created, resume_step=part.resume_step, follow=follow
+    )
     spawn_supervisor(run)
 
 

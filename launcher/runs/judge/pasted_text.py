@@ -1,6 +1,7 @@
 """Explains a pasted text: why its run ended, the preset of its command, its versions next to the installed ones."""
 
 import contextlib
+import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -8,13 +9,17 @@ from pathlib import Path
 from launcher.console.diagnose import diagnose, errors_so_far
 from launcher.console.diagnosis import Diagnosis
 from launcher.core.errors import UserError
+from launcher.core.secrets import redact
+from launcher.metrics.frameworks import Framework
 from launcher.preset.effective import of_draft
 from launcher.preset.files import load_text
 from launcher.preset.settle import of_log, offers, settings_of
 from launcher.record.fix import Offer
+from launcher.runs.watch.log import recognized
 from launcher.runs.watch.run_diagnosis import Explanation
 from launcher.scripts import pasted
 from launcher.scripts.importer import Imported, from_script
+from launcher.scripts.pasted import Pasted
 from launcher.scripts.verl_command import Source
 from launcher.verl import env as verl_env
 
@@ -66,21 +71,31 @@ def explain(text: str) -> PastedReading:
         command = from_script(Source(text, Path.cwd()), "pasted", lossy=True)
     except UserError as error:
         refused = error
-    if not parts.log:
+    text, framework = log_in(text, parts)
+    if not text:
         if refused is not None:
             raise refused
         return PastedReading("", None, command, compared(parts.versions))
-    log = [parts.log.encode()]
-    found = diagnose(log)
+    log = [text.encode()]
+    found = diagnose(log, framework=framework)
     if found.cause == "running":  # of a log people paste the part with the error, not the end
-        found = errors_so_far(log) or found
+        found = errors_so_far(log, framework) or found
     config = of_log(found.settings)
     with contextlib.suppress(UserError):  # a value that no preset can have
         if command is not None:
             config = of_draft(load_text(Path("pasted.yaml"), command.text).values())
-    return PastedReading(
-        parts.log, found, command, compared(parts.versions), offers(found.fixes, config, imported=True)
-    )
+    return PastedReading(text, found, command, compared(parts.versions), offers(found.fixes, config, imported=True))
+
+
+def log_in(text: str, parts: Pasted) -> tuple[str, Framework | None]:
+    """The log in a pasted text, without secrets, and what printed it, if not veRL; empty without one."""
+    log = parts.log or redact(text)
+    with tempfile.TemporaryDirectory(prefix="ppo-tui-pasted-") as folder:
+        path = Path(folder) / "pasted.log"
+        path.write_text(log, "utf-8")
+        with contextlib.suppress(UserError):
+            return log, recognized(path, text=True).framework
+    return parts.log, None
 
 
 def compared(stated: dict[str, str]) -> tuple[Version, ...]:

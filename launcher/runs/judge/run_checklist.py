@@ -1,37 +1,30 @@
 """The checklist of a run or a log: its limits, its machine, its judgement of the steps."""
 
-import contextlib
 import itertools
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from launcher.console.reader import ConfigDump, ConsoleReader, StepLine
 from launcher.core.errors import UserError
 from launcher.core.files import read_json
 from launcher.core.format import GIB
 from launcher.core.progress import Meter, Progress, unseen
+from launcher.core.tail import chunks, records
 from launcher.estimate.models import folder_of
 from launcher.health.checklist import Checklist
 from launcher.machine.host import host_memory
 from launcher.machine.sampler import Sampler
 from launcher.metrics.frameworks import Framework, described
 from launcher.metrics.records import StepRecord
-from launcher.metrics.timing import seconds_of
 from launcher.preset.alerting import limits_of
 from launcher.preset.flow import rows_of
-from launcher.preset.resolved import Resolved, from_config
 from launcher.record.events import LevelChange
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
 from launcher.record.machine import MachineSample
 from launcher.runs.judge.monitor import Monitor, Sink
+from launcher.runs.watch.log import Log, LogClock
 from launcher.runs.watch.responses import ToldByResponses
-from launcher.runs.watch.source import LogFile, chunks, records
 from launcher.runs.watch.steps import earlier_steps
-from launcher.runs.watch.tracker_run import TrackerClock
 from launcher.verl.config import MODEL_PATH
 
 _MEMORY_SIZES = ("gpu_total_gb", "host_total_gb")
@@ -105,7 +98,7 @@ class Judged(Sink):
         self.changes.extend(changes)
 
 
-def judged(source: RunDir | LogFile, config: Sequence[str], progress: Progress = unseen) -> Judged:
+def judged(source: RunDir | Log, config: Sequence[str], progress: Progress = unseen) -> Judged:
     """Judges every step of a source.
 
     `config` has KEY=VALUE settings that override the console's own dump of the configuration, and memory sizes that
@@ -114,14 +107,8 @@ def judged(source: RunDir | LogFile, config: Sequence[str], progress: Progress =
     sink = Judged()
     pinned = dict(setting(text) for text in config)
     sizes = {name: _size(name, pinned.pop(name)) for name in _MEMORY_SIZES if name in pinned}
-    if isinstance(source, LogFile):
-        clock, framework, keys = clock_of(source), source.framework, source.tracked.config if source.tracked else {}
-        make = checklist_maker(RunInfo(), sizes, framework)
-        both = bool(source.tracked and source.console)
-        monitor = Monitor(sink, make, keys, file_logger=both, framework=framework, pinned=pinned, clock=clock)
-        meter = meter_of(progress, source.console or (None if source.tracked else source.path))
-        read_attempt(monitor, source.console, source.lines(meter), clock, meter)
-        sink.checklist = monitor.checklist
+    if isinstance(source, Log):
+        sink.checklist = judge_log(source, sink, sizes, pinned, source.clock(), progress).checklist
         return sink
     info = source.read_info()
     recorded = {} if info.from_log else recorded_sizes(source)  # a log may have the memory of another machine
@@ -132,19 +119,54 @@ def judged(source: RunDir | LogFile, config: Sequence[str], progress: Progress =
         attempt = source.attempt(number)
         launch = attempt.read_launch()
         console, metrics = attempt.logs()
-        responses = ToldByResponses(source, attempt)
-        both, tell = bool(console and metrics), responses.add
+        log = Log(attempt.path, console, metrics)
+        both, tell = log.both, ToldByResponses(source, attempt).add
         monitor = Monitor(sink, make, launch.keys, file_logger=both, framework=framework, pinned=pinned, tell=tell)
-        monitor.written_here = None if launch.follow is None else False
+        monitor.written_here = None if launch.followed is None else False
         monitor.history(earlier_steps(source, number, launch.resume_step))
         if console or metrics:
-            meter = meter_of(progress, console, metrics)
-            lines = records(metrics, meter=meter) if metrics else ()
-            read_attempt(monitor, console, lines, LogClock(console, metrics), meter)
+            _feed(monitor, log, log.clock(), progress)
         sink.checklist = monitor.checklist
         if ended := attempt.read_exit():
             sink.checklist.ended(ended.code)
     return sink
+
+
+def judge_log(
+    log: Log,
+    sink: Sink,
+    sizes: Mapping[str, float],
+    pinned: Mapping[str, Any],
+    clock: LogClock,
+    progress: Progress = unseen,
+    before: Sequence[StepRecord] = (),
+) -> Monitor:
+    """The monitor that has read a whole log, as `judged`; it continues the steps `before`."""
+    make = checklist_maker(RunInfo(), sizes, log.framework)
+    monitor = Monitor(sink, make, log.config, file_logger=log.both, framework=log.framework, pinned=pinned, clock=clock)
+    monitor.history([*before])
+    _feed(monitor, log, clock, progress)
+    return monitor
+
+
+def _feed(monitor: Monitor, log: Log, clock: LogClock, progress: Progress) -> None:
+    """Feeds a whole log to a monitor; `progress` gets how much is judged, but of compressed files of unknown length."""
+    paths = [path for path in (log.console, log.table) if path is not None]
+    known = all(path.suffix != ".gz" for path in paths)
+    meter = Meter(progress if known else unseen, sum(path.stat().st_size for path in paths), "judging")
+    lines = log.lines(meter)
+    batch = list(itertools.islice(lines, 256))
+    alone = log.console is None or not batch
+    for chunk in chunks(log.console, meter) if log.console else ():
+        monitor.feed_console(chunk, clock.now)
+        if alone:
+            monitor.collect(clock.now)
+    while batch:
+        monitor.feed_file(batch, clock.now)
+        if alone:
+            monitor.collect(clock.now)
+        batch = list(itertools.islice(lines, 256))
+    monitor.close(clock.now)
 
 
 def setting(text: str) -> tuple[str, Any]:
@@ -159,72 +181,3 @@ def _size(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
         raise UserError(f"--config {name}={value} is not allowed", "use a number of GiB above 0")
     return float(value)
-
-
-_STAMP = re.compile(rb"(20\d\d-\d\d-\d\d \d\d:\d\d:\d\d),\d{3}")
-
-
-class Clock(Protocol):
-    """The time of a log that has been read so far."""
-
-    now: float
-
-
-class LogClock:
-    """When the steps of a finished log happened: its first time stamp, then the durations that it reports.
-
-    This is an estimate, because step lines have no time. Without a time stamp, the log ends with its last change.
-    """
-
-    def __init__(self, console: Path | None, metrics: Path | None) -> None:
-        path = console or metrics
-        assert path is not None
-        self.now = path.stat().st_mtime
-        if console is not None and (stamp := _STAMP.search(next(chunks(console), b""))):
-            with contextlib.suppress(ValueError):
-                self.now = datetime.strptime(stamp[1].decode(), "%Y-%m-%d %H:%M:%S").timestamp()
-
-    def __call__(self, records: Sequence[StepRecord]) -> None:
-        """Sets the times at which these steps were done."""
-        for record in records:
-            self.now = record.t = self.now + seconds_of(record.data)
-
-
-def clock_of(log: LogFile) -> LogClock | TrackerClock:
-    """When the steps of a log were done."""
-    return log.tracked.clock() if log.tracked else LogClock(log.console, log.path)
-
-
-def settings_of(console: Path) -> Resolved:
-    """The preset from a log's own configuration."""
-    reader = ConsoleReader()
-    for event in (event for chunk in chunks(console) for event in reader.feed(chunk)):
-        if isinstance(event, ConfigDump):
-            return from_config(event.keys, console.absolute().parent)
-        if isinstance(event, StepLine):  # it is printed before the first one
-            break
-    return Resolved()
-
-
-def meter_of(progress: Progress, *logs: Path | None) -> Meter:
-    """Shows how much of these logs is judged; not of compressed ones, whose length is unknown."""
-    paths = [path for path in logs if path is not None]
-    known = all(path.suffix != ".gz" for path in paths)
-    return Meter(progress if known else unseen, sum(path.stat().st_size for path in paths), "judging")
-
-
-def read_attempt(monitor: Monitor, console: Path | None, logged: Iterable[bytes], clock: Clock, meter: Meter) -> None:
-    """Feeds a whole attempt to a monitor: its console, and the lines of its metrics, which `meter` has counted."""
-    lines = iter(logged)
-    batch = list(itertools.islice(lines, 256))
-    alone = console is None or not batch
-    for chunk in chunks(console, meter) if console else ():
-        monitor.feed_console(chunk, clock.now)
-        if alone:
-            monitor.collect(clock.now)
-    while batch:
-        monitor.feed_file(batch, clock.now)
-        if alone:
-            monitor.collect(clock.now)
-        batch = list(itertools.islice(lines, 256))
-    monitor.close(clock.now)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 import psutil
 
 from launcher.core import clock
+from launcher.core.tail import records
 from launcher.metrics.records import StepRecord
 from launcher.metrics.timing import seconds_of
 from launcher.record.events import Action, Event, EventLog, LevelChange, PhaseChange, StateChange, read_events
@@ -18,7 +19,6 @@ from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.process import ProcessId, run_processes
 from launcher.record.state import RunState
 from launcher.runs.supervise.disk import DiskSink
-from launcher.runs.watch.source import records
 
 
 class CatchingUp(DiskSink):

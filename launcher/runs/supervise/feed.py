@@ -106,7 +106,7 @@ class Feed:
             launch.keys,
             framework=framework,
             file_logger="file" in str(launch.keys.get("trainer.logger", "")),
-            clock=self._date if self._past or launch.follow else None,
+            clock=self._date if self._past or launch.followed else None,
             tell=self._tell,
         )
         self._news = News()
@@ -232,8 +232,8 @@ class Feed:
 
     def _date(self, records: Sequence[StepRecord]) -> None:
         """Dates steps: those of a log that is followed as `date_log`, those that are on disk as they were."""
-        if self._of.launch.follow is not None:
-            date_log(records, self._now, self._dated, min(self._now, written(Path(self._of.launch.follow.path))))
+        if (log := self._of.launch.followed) is not None:
+            date_log(records, self._now, self._dated, min(self._now, written(Path(log.path))))
         for record in records:
             record.t = self._past.date(record) if self._past else record.t
             self._dated = record.t

@@ -23,16 +23,15 @@ from launcher.core.errors import NoStepYet, UserError
 from launcher.core.files import append_lines
 from launcher.core.format import duration
 from launcher.core.progress import Meter
+from launcher.core.tail import records
 from launcher.metrics.frameworks import Framework, described
 from launcher.metrics.records import parse_record
 from launcher.record.attempt import Followed
 from launcher.record.info import RunInfo
 from launcher.record.layout import AttemptDir
 from launcher.runs.supervise.growing_log import GrowingLog, Replaced
-from launcher.runs.watch.foreign import file_lines
-from launcher.runs.watch.source import LogFile, chunks, log_file, records
-from launcher.runs.watch.steps import steps
-from launcher.runs.watch.tracker_files import read
+from launcher.runs.supervise.player import play
+from launcher.runs.watch.log import Log, newest
 
 Turns: TypeAlias = Generator[bool, bool | None, None]
 """Whether each turn found something new; True is sent for the last turn."""
@@ -57,8 +56,9 @@ class FileDriver:
     stopped_by: str | None = None
 
     def __init__(self, attempt: AttemptDir, info: RunInfo, followed: Followed, tell: Callable[[str], None]) -> None:
-        self._path, self._kind, self._tell = Path(followed.path), followed.kind, tell
-        self._framework = described(info.framework)
+        self._path, self._kind, self._speed, self._tell = Path(followed.path), followed.kind, followed.speed, tell
+        self._framework, self._attempt = described(info.framework), attempt
+        self._log = Log.of(self._path, self._kind, self._framework)
         self._target = attempt.console if self._kind == "console" else attempt.metrics
         self._over, self._wake, self._until = threading.Event(), threading.Event(), math.inf
         self.trouble: str | None = None
@@ -66,7 +66,8 @@ class FileDriver:
         self._code: int | None = None
         self.complete = self.closed = False  # whether the last step is in it, and the line that ends the training
         self.replaced = False
-        self.written_here = False  # whether a program here was seen to hold it open
+        # whether a program here was seen to hold it open; None: it is played
+        self.written_here = None if followed.speed is not None else False
         threading.Thread(target=self._watch, name="log", daemon=True).start()
 
     def running(self) -> bool:
@@ -94,21 +95,12 @@ class FileDriver:
         return []
 
     def _watch(self) -> None:
-        copy = self._copies() if self._kind in ("console", "metrics") else self._translates()
-        grew, said = clock.now(), set[float]()
         try:
-            self.written_here = any(holders(self._path))
-            while True:
-                begun = time.monotonic()
-                if next(copy):
-                    grew, self.grown = clock.now(), written(self._path)
-                pause = max(_LOOK, _SHARE * (time.monotonic() - begun))
-                quiet = clock.now() - grew
-                if self._ended(quiet, said):
-                    break
-                if self._wake.wait(pause if quiet < _QUIET else max(pause, _LOOK * _SHARE)):
-                    break
-            copy.send(True)
+            if self._speed is not None:
+                play(self._now(), self._target, self._speed, self._wake.wait)
+                self.grown = clock.now()
+            else:
+                self._follow()
         except (OSError, UserError) as error:
             self.trouble = f"cannot read {self._path}: {error}"
         except _Stopped:  # the log is long
@@ -117,6 +109,20 @@ class FileDriver:
             self.replaced = True
             self._tell("replaced by another log, which is followed as another run")
         self._over.set()
+
+    def _follow(self) -> None:
+        copy = self._copies() if self._kind in ("console", "metrics") else self._translates()
+        grew, said = clock.now(), set[float]()
+        self.written_here = any(holders(self._path))
+        while True:
+            begun = time.monotonic()
+            if next(copy):
+                grew, self.grown = clock.now(), written(self._path)
+            pause = max(_LOOK, _SHARE * (time.monotonic() - begun))
+            quiet = clock.now() - grew
+            if self._ended(quiet, said) or self._wake.wait(pause if quiet < _QUIET else max(pause, _LOOK * _SHARE)):
+                break
+        copy.send(True)
 
     def _ended(self, quiet: float, said: set[float]) -> bool:
         """Whether nothing is added any more, after so many seconds without growth; `said`: those with a note."""
@@ -158,17 +164,16 @@ class FileDriver:
 
         Without a step to the `last` turn it belongs to a training that is not complete.
         """
-        ours = LogFile(self._target, self._kind != "console", self._framework if self._kind == "console" else None)
         first = None
         with contextlib.suppress(UserError):  # without a step
-            log = log_file(str(self._path), self._names())
-            if (log.file_logger, _title(log)) != (ours.file_logger, _title(ours)):
+            log = newest(str(self._path), self._names())
+            if (log.kind, log.title) != (self._kind, self._log.title):
                 return False
-            first = next(steps(log), None)
+            first = next(log.steps(), None)
         if first is None:
             return (last and not self.complete) or None
-        before = next(iter(deque(steps(ours), 1)), None)
-        return before is not None and first[1].step > before[1].step
+        before = next(iter(deque(self._log.copied(self._attempt).steps(), 1)), None)
+        return before is not None and first.step > before.step
 
     def _translates(self) -> Turns:
         """Appends the new steps of the log at each turn, when it has changed; yields whether there were any.
@@ -190,7 +195,7 @@ class FileDriver:
                 whole, changed = look, 0.0 if look else changed
             lines: list[bytes] = []
             with contextlib.suppress(NoStepYet, FileNotFoundError):  # it is being written
-                lines = list(self._lines(whole)) if look else []
+                lines = list(self._now().lines(Meter(self._go_on, 0), whole=whole)) if look else []
             found, place = [*map(hash, lines)], _inode(self._path)
             if not _same(done, found):
                 if place != file and _step(lines[0]) <= last:
@@ -204,17 +209,12 @@ class FileDriver:
             done = found + done[len(found) :]
             whole = bool((yield bool(fresh)))
 
-    def _lines(self, whole: bool) -> Iterator[bytes]:
-        """The complete steps; all of them if `whole`."""
-        if self._kind == "rows":
-            assert self._framework is not None
-            yield from file_lines(chunks(self._path, Meter(self._go_on, 0)), self._framework, whole=whole)
-            return
-        found = read(self._path, self._names(), self._go_on)[-1]
-        self._code = found.exit_code
-        numbers = sorted(found.steps)
-        for number in numbers if whole or self._code is not None else numbers[:-1]:
-            yield found.steps[number].to_line().rstrip()
+    def _now(self) -> Log:
+        """The log; the files of a tracker are read anew."""
+        if self._kind == "tracker":
+            self._log = newest(str(self._path), self._names(), self._go_on)
+            self._code = self._log.exit_code
+        return self._log
 
     def _go_on(self, *_: object) -> None:
         if time.monotonic() > self._until:
@@ -222,10 +222,6 @@ class FileDriver:
 
     def _names(self) -> Framework | None:
         return self._framework if self._framework is not None and not self._framework.repository else None
-
-
-def _title(log: LogFile) -> str:
-    return log.framework.title if log.framework is not None else ""
 
 
 def _step(line: bytes) -> int:

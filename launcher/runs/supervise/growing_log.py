@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from io import FileIO
 from pathlib import Path
 
-from launcher.runs.watch.source import utf16
+from launcher.core.tail import utf16
 
 _CHUNK = 1 << 20
 _KEPT = 4096  # bytes of the beginning, and of the end of what was read, by which a log is recognized

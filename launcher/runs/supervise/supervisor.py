@@ -134,7 +134,7 @@ class Supervisor:
         # its notes wait for the loop, which alone writes events
         info, followed = self.run.read_info(), self.launch.follow
         if followed is not None:
-            self.feed.monitor.written_here = False
+            self.feed.monitor.written_here = None if self.launch.followed is None else False
             self._follow(FileDriver(self.attempt, info, followed, self.told.append))
         else:
             self._follow(JobDriver(self.attempt, info, self.id, self.told.append))

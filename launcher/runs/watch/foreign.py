@@ -10,15 +10,13 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from launcher.console.forms import FormStep, Joiner, names_in, numbers
 from launcher.console.lines import PREFIX, PieceSplitter, clean_text
 from launcher.core.errors import UserError
 from launcher.core.tail import lines_of
 from launcher.core.text import clean
 from launcher.metrics.frameworks import FEW, Framework, frameworks, of_names
-from launcher.metrics.records import is_step, jsonable, parse_object
+from launcher.metrics.records import is_step, parse_object
 
 GIVE_NAMES = "name its metrics in a table: --names FILE, as docs/howto/frameworks.md shows"
 _STEPS = ("step", "global_step", "train/global_step", "_step", "iteration")  # of rows of unknown origin
@@ -105,7 +103,7 @@ def recognize_rows(path: Path, read: Iterable[bytes], names: Framework | None = 
     """
     seen: Counter[str] = Counter()
     numbered = False
-    for row in islice(_rows(read), _ROWS):
+    for row in islice(rows(read), _ROWS):
         seen.update(numbers(row))
         numbered = numbered or _step(row, _STEPS) is not None
     found = of_names(seen) if names is None else names if names.known(seen) else None
@@ -116,21 +114,10 @@ def recognize_rows(path: Path, read: Iterable[bytes], names: Framework | None = 
     return found
 
 
-def file_steps(read: Iterable[bytes], framework: Framework, *, whole: bool = True) -> Iterator[FormStep]:
-    """The steps of a file with a row per step. `whole`: it will not grow, so that its last step is complete."""
-    return row_steps(_rows(read), framework, whole=whole)
-
-
-def file_lines(read: Iterable[bytes], framework: Framework, *, whole: bool = True) -> Iterator[bytes]:
-    """The rows of another framework's file as lines of veRL's metrics.jsonl."""
-    for step in file_steps(read, framework, whole=whole):
-        yield orjson.dumps({"step": step.step, "data": jsonable(step.data)})
-
-
-def row_steps(rows: Iterable[Mapping[str, Any]], framework: Framework, *, whole: bool = True) -> Iterator[FormStep]:
+def row_steps(read: Iterable[Mapping[str, Any]], framework: Framework, *, whole: bool = True) -> Iterator[FormStep]:
     """The steps of rows that have the number of their step, and perhaps their time as `_timestamp`."""
     join = Joiner(framework)
-    for row in rows:
+    for row in read:
         own, update = _step(row, framework.steps), _step(row, framework.mini)
         data = numbers({name: row[name] for name in _metrics(tuple(row))})
         t = row.get("_timestamp")
@@ -162,7 +149,7 @@ def _step(row: Mapping[str, Any], names: Iterable[str]) -> int | None:
     return None
 
 
-def _rows(read: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
+def rows(read: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
     """The rows of JSON lines, of trainer_state.json, and of CSV with a column for the step; none of another file."""
     chunks = iter(read)
     start = next(chunks, b"").lstrip()

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 
 from launcher.console.phases import PHASE_OF_TIMER, TRAINING
 from launcher.core.format import GIB
+from launcher.core.tail import records
 from launcher.estimate.tuning import Peak
 from launcher.health import keys
 from launcher.record.layout import RunDir
 from launcher.record.machine import MachineSample
 from launcher.record.spans import TRAINER, SpanTail, within
-from launcher.runs.watch.source import records
 
 
 def peak_memory(run: RunDir, rows: Sequence[Mapping[str, float]]) -> Peak | None:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from launcher.core.errors import UserError
+from launcher.core.tail import records
 from launcher.core.text import clean
 from launcher.metrics.host import PREFIX as OF_MACHINE
 from launcher.metrics.records import StepRecord, float_of, is_step, parse_object
 from launcher.metrics.responses import PREFIX, ResponseFigures
 from launcher.record.layout import AttemptDir, RunDir
-from launcher.runs.watch.source import records
 
 LARGEST = 1 << 25  # bytes read of one file
 _LONGEST = 1 << 16  # characters kept of one text

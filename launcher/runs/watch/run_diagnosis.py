@@ -11,6 +11,7 @@ from typing import Any
 from launcher.console.diagnose import diagnose, errors_so_far
 from launcher.console.diagnosis import Diagnosis
 from launcher.core.format import SHORT_ID
+from launcher.core.tail import chunks, records
 from launcher.metrics.frameworks import Framework, described
 from launcher.metrics.records import StepRecord
 from launcher.preset.settle import configuration, of_log, offers
@@ -21,9 +22,9 @@ from launcher.record.problem import Problem
 from launcher.record.ray_session import RaySession
 from launcher.record.state import RunState, current
 from launcher.runs.watch.checkpoints import latest_checkpoint
+from launcher.runs.watch.log import Log
 from launcher.runs.watch.possible import completion
 from launcher.runs.watch.run_settings import last_settings
-from launcher.runs.watch.source import LogFile, chunks, records
 
 _STOPPERS = {
     "user": "with `ppo-tui stop`",
@@ -121,11 +122,10 @@ def _count(keys: Mapping[str, Any], name: str) -> int | None:
     return value if isinstance(value, int) and value > 0 else None
 
 
-def diagnosis(source: RunDir | LogFile) -> Diagnosis:
+def diagnosis(source: RunDir | Log) -> Diagnosis:
     """Why a source ended, or that it runs."""
-    if isinstance(source, LogFile):
-        code = source.tracked.exit_code if source.tracked else None
-        return diagnose(chunks(source.console) if source.console else (), exit_code=code, framework=source.framework)
+    if isinstance(source, Log):
+        return diagnose(source.text(), exit_code=source.exit_code, framework=source.framework)
     attempt, state = source.last_attempt(), current(source)
     if attempt is None:
         return diagnose(())
@@ -164,7 +164,7 @@ def _with_stopper(result: Diagnosis, by: str | None, state: RunState) -> Diagnos
     return replace(result, title=f"{result.title} {who}", meaning=result.meaning + then)
 
 
-def explained(source: RunDir | LogFile) -> Explanation:
+def explained(source: RunDir | Log) -> Explanation:
     """The diagnosis of a source with the fixes that it can use."""
     return _settled(source, diagnosis(source))
 
@@ -183,8 +183,8 @@ def explanation(run: RunDir) -> Explanation | None:
     return _settled(run, _in_session(result, attempt).of_run(run.id[:SHORT_ID]))
 
 
-def _settled(source: RunDir | LogFile, found: Diagnosis) -> Explanation:
-    if isinstance(source, LogFile):
+def _settled(source: RunDir | Log, found: Diagnosis) -> Explanation:
+    if isinstance(source, Log):
         return Explanation(found, offers(found.fixes, of_log(found.settings), imported=True))
     info, state, kept = last_settings(source)[0], current(source, checks=False), latest_checkpoint(source)
     config = of_log(found.settings) if info.preset is None else configuration(info.preset)

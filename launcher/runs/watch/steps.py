@@ -4,21 +4,20 @@ import dataclasses
 import re
 import statistics
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
 from launcher.core import paths
-from launcher.core.tail import LineTail
+from launcher.core.tail import LineTail, records
 from launcher.health import keys
 from launcher.metrics import names
-from launcher.metrics.frameworks import Framework
-from launcher.metrics.records import StepRecord, parse_record
+from launcher.metrics.records import StepRecord
 from launcher.metrics.store import Series, SeriesStore
 from launcher.record.info import Origin
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.state import RunState
-from launcher.runs.watch.source import LogFile, chunks, records
+from launcher.runs.watch.log import Log
 
 
 class StepTail:
@@ -42,38 +41,15 @@ class StepTail:
             self._lines = LineTail(self.attempt.steps)
 
 
-def steps(source: RunDir | LogFile) -> Iterator[tuple[int, StepRecord]]:
+def steps(source: RunDir | Log) -> Iterator[tuple[int, StepRecord]]:
     """Every step of every attempt, with the attempt's number."""
-    if isinstance(source, RunDir):
-        for number in source.attempt_numbers():
-            for line in records(source.attempt(number).steps):
-                if (record := StepRecord.from_line(line)) is not None:
-                    yield number, record
-    elif source.framework is not None and source.file_logger and source.tracked is None:
-        from launcher.runs.watch.foreign import file_steps
-
-        for step in file_steps(chunks(source.path), source.framework):
-            yield 1, StepRecord(step.step, 0.0, None, step.data)
-    elif source.file_logger:
-        for line in source.lines():
-            if (found := parse_record(line)) is not None:
-                yield 1, StepRecord(found[0], 0.0, None, found[1])
-    else:
-        yield from _of_console(source.path, source.framework)
-
-
-def _of_console(path: Path, framework: Framework | None) -> Iterator[tuple[int, StepRecord]]:
-    from launcher.console.reader import ConsoleReader, StepLine  # its patterns take longer than the rest of this module
-
-    def logged(events: Iterable[object]) -> Iterator[tuple[int, StepRecord]]:
-        for event in events:
-            if isinstance(event, StepLine):
-                yield 1, StepRecord(event.step, 0.0, event.offset, event.data)
-
-    reader = ConsoleReader(framework, only_steps=True)
-    for chunk in chunks(path):
-        yield from logged(reader.feed(chunk))
-    yield from logged(reader.close())
+    if isinstance(source, Log):
+        yield from ((1, record) for record in source.steps())
+        return
+    for number in source.attempt_numbers():
+        for line in records(source.attempt(number).steps):
+            if (record := StepRecord.from_line(line)) is not None:
+                yield number, record
 
 
 def earlier_steps(run: RunDir, attempt: int, resume_step: int | None) -> list[StepRecord]:

@@ -7,7 +7,7 @@ _compute_mlflow_params_from_objects`.
 import json
 import math
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from datetime import datetime
 from functools import partial
@@ -18,7 +18,7 @@ from launcher.console.config_dump import flatten
 from launcher.core.errors import UserError
 from launcher.core.progress import Meter
 from launcher.core.text import clean
-from launcher.runs.watch.tracker_run import TrackerFiles, numbers
+from launcher.runs.watch.log import Log
 
 _MAGIC = b"SQLite format 3\0"
 _WORDS: dict[str, Any] = {"None": None, "True": True, "False": False}
@@ -33,12 +33,12 @@ def files(path: Path) -> list[Path]:
     return [file for each in sorted(path.glob("*.db")) for file in files(each)] if path.is_dir() else []
 
 
-def read(file: Path, meter: Meter) -> list[TrackerFiles]:
+def read(file: Path, meter: Meter) -> list[Log]:
     """The runs of a database, the oldest first; none for one of another program. Raises UserError for a damaged one."""
     try:
         with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=5.0)) as base:
             tables = {name for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-            kinds: tuple[tuple[set[str], Callable[..., Iterator[TrackerFiles]]], ...] = (
+            kinds: tuple[tuple[set[str], Callable[..., Iterator[Log]]], ...] = (
                 ({"runs", "metrics", "params", "experiments"}, _mlflow),
                 ({"metrics", "configs"}, _trackio),
             )
@@ -55,10 +55,10 @@ def read(file: Path, meter: Meter) -> list[TrackerFiles]:
         raise UserError(f"{file} has other values than MLflow and Trackio write", "import the console log") from None
 
 
-def _mlflow(file: Path, base: sqlite3.Connection, row: Callable[[], None]) -> Iterator[TrackerFiles]:
+def _mlflow(file: Path, base: sqlite3.Connection, row: Callable[[], None]) -> Iterator[Log]:
     runs = "SELECT run_uuid, name, status, start_time FROM runs WHERE lifecycle_stage = 'active' ORDER BY start_time"
     for id, name, status, start in list(base.execute(runs)):
-        found = TrackerFiles(file, clean(name or id), file.absolute().parent, start / 1000 if start else None)
+        found = _log(file, name or id, start / 1000 if start else None)
         found.exit_code = _ENDS.get(status)
         named = base.execute("SELECT key, value FROM params WHERE run_uuid = ?", (id,))
         found.config = _listed({key.replace("/", "."): _meant(value) for key, value in named})
@@ -86,15 +86,15 @@ def _listed(flat: dict[str, Any]) -> dict[str, Any]:
     return plain | {name: [flat.get(f"{name}.{at}") for at in range(size)] for name, size in lists.items()}
 
 
-def _trackio(file: Path, base: sqlite3.Connection, row: Callable[[], None]) -> Iterator[TrackerFiles]:
+def _trackio(file: Path, base: sqlite3.Connection, row: Callable[[], None]) -> Iterator[Log]:
     columns = {name for _, name, *_ in base.execute("PRAGMA table_info(metrics)")}
     id = "run_id" if "run_id" in columns else "run_name"  # older files have no ids
-    runs: dict[str, TrackerFiles] = {}
+    runs: dict[str, Log] = {}
     rows = base.execute(f"SELECT {id}, run_name, step, timestamp, metrics FROM metrics ORDER BY id")
     for run, name, step, at, values in rows:
         row()
         if run not in runs:
-            runs[run] = TrackerFiles(file, clean(name), file.absolute().parent, _time(at))
+            runs[run] = _log(file, name, _time(at))
         runs[run].add(step, _time(at), numbers(json.loads(values).items()))
     for run, config in base.execute(f"SELECT {id}, config FROM configs"):
         if run in runs:
@@ -106,3 +106,19 @@ def _time(text: str) -> float | None:
     with suppress(ValueError):
         return datetime.fromisoformat(text).timestamp()
     return None
+
+
+def _log(file: Path, name: str, started: float | None) -> Log:
+    return Log(file, name=clean(name), folder=file.absolute().parent, started=started)
+
+
+def numbers(items: Iterable[tuple[str, Any]]) -> dict[str, float]:
+    """The numeric values. Trackers write NaN and infinity as words, because JSON has neither."""
+    found = {}
+    for key, value in items:
+        if value in ("NaN", "Infinity", "-Infinity"):
+            value = float(value)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and not key.startswith("_"):
+            with suppress(OverflowError):
+                found[key] = float(value)
+    return found

@@ -10,13 +10,13 @@ from typing import IO, Any
 
 from launcher.console.config_dump import flatten
 from launcher.core.errors import UserError, of_file
-from launcher.core.format import counted
 from launcher.core.progress import Meter, Progress, unseen
 from launcher.core.text import clean
 from launcher.metrics.frameworks import Framework
 from launcher.record.info import mapping_of
 from launcher.runs.watch import tracker_databases
-from launcher.runs.watch.tracker_run import TrackerFiles, no_metrics, numbers
+from launcher.runs.watch.log import Log, no_metrics
+from launcher.runs.watch.tracker_databases import numbers
 
 _WANDB, _EVENTS = "*.wandb", "*tfevents*"
 _DEPTHS = ("", "*/", "*/*/")  # veRL: tensorboard_log/PROJECT/EXPERIMENT/
@@ -32,9 +32,9 @@ def is_tracker(path: Path) -> bool:
         return False
 
 
-def read(path: Path, names: Framework | None = None, progress: Progress = unseen) -> list[TrackerFiles]:
+def read(path: Path, names: Framework | None = None, progress: Progress = unseen) -> list[Log]:
     """The runs of a file or folder, oldest first; `names`: a user's table. Raises UserError if nothing can be read."""
-    found: list[TrackerFiles] = []
+    found: list[Log] = []
     try:
         folders, events, bases = _wandb_folders(path), _event_files(path), tracker_databases.files(path)
         logs = [log for folder in folders for log in folder.glob(_WANDB)]
@@ -46,20 +46,12 @@ def read(path: Path, names: Framework | None = None, progress: Progress = unseen
         meter.add(meter.total)  # damaged files end early
     except OSError as error:
         raise of_file(f"cannot read {path}", error) from None
-    good = [each for each in found if each.steps or each.console]
+    good = [each for each in found if each.tracked or each.console]
     if not good:
         raise no_metrics(path, [note for each in found for note in each.notes])
     for each in good:
         each.translate(names)
     return good
-
-
-def newest(path: Path, names: Framework | None = None, progress: Progress = unseen) -> TrackerFiles:
-    """As `read`, the newest run, which notes how many there are."""
-    *others, found = read(path, names, progress)
-    if others:
-        found.notes.append(f"{path} has {counted(len(others) + 1, 'run')}; this is the newest: {found.name}")
-    return found
 
 
 def _wandb_folders(path: Path) -> list[Path]:
@@ -79,17 +71,17 @@ def _event_files(path: Path) -> list[Path]:
     return sorted(file for file in found if file.is_file())
 
 
-def _wandb(folder: Path, meter: Meter) -> TrackerFiles:
+def _wandb(folder: Path, meter: Meter) -> Log:
     """The records of run-ID.wandb; for missing parts, the other files that wandb writes or offers for download."""
     above = folder.absolute().parent
-    found = TrackerFiles(folder, folder.name, above.parent if above.name == "wandb" else above)
+    found = Log(folder, name=folder.name, folder=above.parent if above.name == "wandb" else above)
     for file in sorted(folder.glob(_WANDB)):
         _read_wandb(file, found, meter)
     files = folder / "files"
     if not found.config:
         document = mapping_of(_text(files / "config.yaml"))
         found.config = flatten({key: _wanted(value) for key, value in document.items() if not key.startswith("_")})
-    if not found.steps:
+    if not found.tracked:
         with suppress(ValueError):
             summary = json.loads(_text(files / "wandb-summary.json"))
             if isinstance(summary, dict):
@@ -111,7 +103,7 @@ def _text(file: Path) -> str:
         return ""
 
 
-def _read_wandb(file: Path, into: TrackerFiles, meter: Meter) -> None:
+def _read_wandb(file: Path, into: Log, meter: Meter) -> None:
     try:
         from google.protobuf.message import DecodeError
         from wandb.proto import wandb_internal_pb2
@@ -203,7 +195,7 @@ def _records(stream: IO[bytes], damaged: Callable[[str], None], meter: Meter) ->
         damaged("its end is missing")
 
 
-def _events(file: Path, meter: Meter) -> TrackerFiles:
+def _events(file: Path, meter: Meter) -> Log:
     """The scalars of an event file, those of TensorFlow 2 included, by TensorBoard's reader of records."""
     try:
         from google.protobuf.message import DecodeError
@@ -213,7 +205,7 @@ def _events(file: Path, meter: Meter) -> TrackerFiles:
     except ImportError:
         raise UserError(f"{file} requires the package tensorboard", _INSTALL) from None
     folder = file.absolute().parent
-    found = TrackerFiles(file, folder.name or "tensorboard", folder)
+    found = Log(file, name=folder.name or "tensorboard", folder=folder)
     size, damaged = 0, False
     for content in RawEventFileLoader(str(file)).Load():
         framed = len(content) + 16  # length and checksums

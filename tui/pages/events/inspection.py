@@ -10,12 +10,12 @@ from launcher.console.reader import ConsoleReader
 from launcher.console.reader import PhaseChange as PhaseMark
 from launcher.core.errors import UserError
 from launcher.core.format import duration
+from launcher.core.tail import chunks
 from launcher.metrics.store import SeriesStore
 from launcher.record.check import Check
 from launcher.record.events import DriverExit, Event, LevelChange, PhaseChange, StateChange
 from launcher.record.layout import RunDir
 from launcher.record.state import ENDED
-from launcher.runs.watch.source import chunks
 from launcher.runs.watch.steps import place_of_step
 from tui.kit.charts.run_charts import check_plot
 from tui.kit.drawing.plot import Plot

@@ -12,8 +12,8 @@ from launcher.console.diagnose import diagnose
 from launcher.console.pager import LogPager, shown
 from launcher.console.search import SOURCES, TROUBLE, Search, Wanted, both, containing, written_by
 from launcher.core.format import counted
+from launcher.core.tail import chunks
 from launcher.core.text import clean
-from launcher.runs.watch.source import chunks
 from launcher.runs.watch.steps import place_of_step
 from tui.kit.drawing.rows import Row, spread, width
 from tui.kit.keys import KEYS

@@ -1,0 +1,49 @@
+"""Plays a log: prints it as the original run did, but faster, so that a replay takes the whole path of a live run."""
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+
+from launcher.console.reader import ConsoleReader, StepLine
+from launcher.core.tail import records
+from launcher.metrics.records import parse_record
+from launcher.metrics.timing import seconds_of
+from launcher.runs.watch.log import Log
+
+LONGEST = 30.0  # seconds of the log's time that one pause may stand for before the first step
+_STAMP = re.compile(rb"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d")
+
+
+def play(log: Log, target: Path, speed: float, wait: Callable[[float], bool]) -> None:
+    """Appends the lines that `target` lacks, each after as many seconds as in the log, divided by `speed`.
+
+    `wait` waits so many seconds, and returns whether to end now.
+    """
+    played = target.stat().st_size if target.exists() else 0
+    with target.open("ab") as out:
+        for pause, line in _paced(log):
+            if (played := played - len(line) - 1) >= 0:
+                continue
+            if pause > 0:
+                out.flush()
+                if wait(pause / speed):
+                    return
+            out.write(line + b"\n")
+
+
+def _paced(log: Log) -> Iterator[tuple[float, bytes]]:
+    """Each line with the seconds that passed before it."""
+    if log.console is None:
+        for line in log.lines():
+            record = parse_record(line)
+            yield seconds_of(record[1]) if record else 0.0, line
+        return
+    reader, stamp, started = ConsoleReader(log.framework, only_steps=True), 0.0, False
+    for line in records(log.console):
+        pause = sum(seconds_of(event.data) for event in reader.feed(line + b"\n") if isinstance(event, StepLine))
+        started = started or pause > 0
+        if not started and (found := _STAMP.search(line, 0, 400)):
+            now = datetime.strptime(found[0].decode(), "%Y-%m-%d %H:%M:%S").timestamp()
+            pause, stamp = min(max(0.0, now - (stamp or now)), LONGEST), now
+        yield pause, line
