@@ -103,7 +103,7 @@ def subject(
         verl=folder,
         config=None if unread else program.config or (found if known else None),
         settings=passed,
-        usual=of_usual(loaded.values()),
+        usual=of_usual(loaded.layer),
         loaded=loaded,
         python=verl.python,
         static=static,

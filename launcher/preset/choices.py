@@ -11,8 +11,9 @@ from typing import Any
 from launcher.core.errors import UserError
 from launcher.preset.effective import EffectiveConfig
 from launcher.preset.fields import Spec
-from launcher.preset.layers import Where, declarable
+from launcher.preset.layers import declarable
 from launcher.preset.schema import SETTINGS
+from launcher.preset.yaml_text import Where
 from launcher.settings import read_alerts
 from launcher.verl.config import ACTOR, BATCH, CRITIC, CRITIC_MINI, MINI, N
 from launcher.verl.defaults import NEWEST, leaves, tree

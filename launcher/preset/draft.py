@@ -9,7 +9,7 @@ import itertools
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,10 @@ from launcher.core import paths
 from launcher.core.errors import UserError, of_file, of_writing
 from launcher.core.files import make_folder, write_atomic
 from launcher.preset import layers, yaml_text
-from launcher.preset.field_values import check, typed, unhealthy, where_of
-from launcher.preset.field_values import errors as values_errors
-from launcher.preset.files import LoadedPreset, extended_layer, load_text, parse, recipe_layer, shipped, users
-from launcher.preset.layers import Layer, Place, Where
+from launcher.preset.field_values import typed, where_of
+from launcher.preset.files import LoadedPreset, load_text, of_data, read, recipe_layer, shipped, users
 from launcher.preset.schema import FIELDS, ORDER
+from launcher.preset.yaml_text import Where
 
 NAMED = "use letters, digits, '-', '.' and '_', or a path that ends in .yaml"
 _IMPORTED = re.compile(r"\A# Imported as .*\n")  # true of the first file alone
@@ -29,29 +28,6 @@ _IMPORTED = re.compile(r"\A# Imported as .*\n")  # true of the first file alone
 
 class ChangedOnDisk(UserError):
     """Another program wrote or removed the file since it was read."""
-
-
-@dataclass(frozen=True)
-class DraftReading:
-    """The content of a text.
-
-    `problem` is why it cannot be read at all; then the rest is empty. `own` has the values that the text itself sets,
-    `base` those below it: the `recipe` over the `parent` that it extends. `places` has the place of each value in the
-    text, `errors` a sentence about each refused value; `lines` gives the line of a place.
-    """
-
-    problem: str | None = None
-    own: Layer = field(default_factory=dict)
-    parent: Layer = field(default_factory=dict)
-    recipe: Layer = field(default_factory=dict)
-    places: Mapping[Where, list[Where]] = field(default_factory=dict)
-    errors: Mapping[Where, str | UserError] = field(default_factory=dict)
-    lines: Place = str
-    raw: Mapping[str, Any] = field(default_factory=dict)
-
-    @functools.cached_property
-    def base(self) -> Layer:
-        return layers.over(self.recipe, self.parent)
 
 
 class Draft:
@@ -72,7 +48,7 @@ class Draft:
         return self._texts[self._at]
 
     @property
-    def reading(self) -> DraftReading:
+    def reading(self) -> LoadedPreset:
         return _read(self.path, self.text)
 
     @property
@@ -95,18 +71,18 @@ class Draft:
         before = _read(self.path, self._before)
         if before.problem is not None:
             return set()
-        now, then = values(self.reading), values(before)
+        now, then = self.reading.values, before.values
         return {where for where in now.keys() | then.keys() if now.get(where) != then.get(where)}
 
-    def against(self) -> tuple[dict[Where, Any], str]:
+    def against(self) -> tuple[Mapping[Where, Any], str]:
         """Values to compare the draft with, and their name: those of its run, or else of the preset that it extends, or
         else of its file.
         """
         if self.run is not None:
-            return values(_read(self.path, self._first)), f"run {self.run}"
+            return _read(self.path, self._first).values, f"run {self.run}"
         if parent := self.reading.parent:
             return {where: entry.value for where, entry in parent.items()}, str(self.reading.raw.get("extends"))
-        return values(_read(self.path, self._before)), "the file"
+        return _read(self.path, self._before).values, "the file"
 
     def value(self, where: Where) -> Any:
         """The value that applies: that of the file, or else of the extended preset, or else the field's default."""
@@ -121,29 +97,28 @@ class Draft:
     def line(self, where: Where) -> int:
         """The line of the text, from 1, that sets a value; 1 if none does."""
         found = self.reading
-        place = found.lines(found.places[where][-1]) if where in found.places else found.problem or ""
+        place = found.line_of(found.places[where][-1]) if where in found.places else found.problem or ""
         number = re.search(r"line (\d+)", place)
         return int(number[1]) if number else 1
 
     def set(self, where: Where, value: Any) -> None:
         """Changes a value at its place, or adds it to its group. Raises UserError."""
-        if error := self._wrong(where, value):
-            raise UserError(error)
-        places, text = self.reading.places.get(where), self.text
-        if where == ("recipe",):  # a value of the file's own would win over that of the recipe
-            text = self._without(recipe_layer(value, "recipe"))
-        self.replace(yaml_text.put(text, places[-1] if places else where, value, ORDER))
+        self._set(where, where, value)
 
     def add(self, name: str, value: Any) -> Where:
         """Sets a field, variable or veRL key by its name, `+` included; returns where. Raises UserError."""
         where = where_of(name)
-        if where[0] == "overrides" and where not in self.reading.places:
-            if error := self._wrong(where, value):
-                raise UserError(error)
-            self.replace(yaml_text.put(self.text, ("overrides", name.removeprefix("overrides.")), value, ORDER))
-        else:
-            self.set(where, value)
+        self._set(where, ("overrides", name.removeprefix("overrides.")) if where[0] == "overrides" else where, value)
         return where
+
+    def _set(self, where: Where, spelled: Where, value: Any) -> None:
+        """Changes a value at its place, or adds it as it is `spelled`."""
+        if error := self.wrong(where, value):
+            raise UserError(error)
+        places, text = self.reading.places.get(where), self.text
+        if where == ("recipe",):  # a value of the file's own would win over that of the recipe
+            text = self._without(recipe_layer(value, "recipe"))
+        self.replace(yaml_text.put(text, places[-1] if places else spelled, value, ORDER))
 
     def take(self, settings: Sequence[str]) -> None:
         """Applies `KEY=VALUE` settings; relative paths start in the working directory."""
@@ -163,7 +138,7 @@ class Draft:
 
     def check_text(self, where: Where, text: str) -> str | None:
         """Why a typed text is refused; None if it is not."""
-        return self._wrong(where, typed(where, text)) if text.strip() else None
+        return self.wrong(where, typed(where, text)) if text.strip() else None
 
     def unset(self, where: Where) -> None:
         """Removes a value, so that the extended preset's value applies again."""
@@ -253,7 +228,7 @@ class Draft:
             raise UserError(f"{path} already exists", "choose another name")
         text, found = self.text, self.reading
         if path.parent != self.path.parent:
-            for where, entry in found.own.items():
+            for where, entry in found.layers[0].items():
                 place = found.places[where][-1]
                 if (moved := _moved(where, at(found.raw, place), entry.value, self.path.parent)) is not None:
                     text = yaml_text.put(text, place, moved)
@@ -261,15 +236,13 @@ class Draft:
         self.replace(without_source(text))
         self.save(over=True)
 
-    def _wrong(self, where: Where, value: Any) -> str | None:
-        try:
-            if where == ("extends",):
-                extended_layer(self.path, {"extends": value}, lambda _: "extends")
-            elif where == ("recipe",):
-                recipe_layer(value, "recipe")
-        except UserError as error:
-            return str(error)
-        return check(where, value, self.path.parent)
+    def wrong(self, where: Where, value: Any) -> str | None:
+        """Why a value is refused, in one sentence; None if it is not."""
+        nested: Any = value
+        for name in reversed(where):
+            nested = {name: nested}
+        found = of_data(self.path, nested, lambda _: ".".join(where))
+        return next(iter(found.errors.values()), None)
 
 
 def without_source(text: str) -> str:
@@ -309,11 +282,6 @@ def _refuse_shipped(path: Path) -> None:
         raise UserError(f"'{path.stem}' is the name of a shipped preset", f"choose another name, such as {near}")
 
 
-def values(reading: DraftReading) -> dict[Where, Any]:
-    """Every value that is set, here or in the extended preset."""
-    return {where: entry.value for where, entry in layers.over(reading.own, reading.base).items()}
-
-
 def at(raw: Any, place: Where) -> Any:
     """The value at a path of nested mappings; None if there is none."""
     for name in place:
@@ -321,29 +289,7 @@ def at(raw: Any, place: Where) -> Any:
     return raw
 
 
-@functools.lru_cache(maxsize=8)
-def _read(path: Path, text: str) -> DraftReading:
-    try:
-        raw, place = parse(path, text)
-    except UserError as error:
-        return DraftReading(problem=str(error))
-    found = layers.read(raw, place, path.parent)
-    errors: dict[Where, str | UserError] = {**found.refused, **values_errors(found.layer)}
-    if why := unhealthy(raw.get("health")):
-        parts = ((str(name), unhealthy({name: value})) for name, value in raw["health"].items())
-        named: dict[Where, str | UserError] = {("health", name): said for name, said in parts if said}
-        errors |= named or {("health",): why}
-    parent: Layer = {}
-    recipe: Layer = {}
-    try:
-        parent = extended_layer(path, raw, place)
-    except UserError as error:
-        errors["extends",] = str(error)
-    try:
-        recipe = recipe_layer(raw.get("recipe"), place(("recipe",)))
-    except UserError as error:
-        errors["recipe",] = str(error)
-    return DraftReading(None, found.layer, parent, recipe, found.places, errors, place, raw)
+_read = functools.lru_cache(maxsize=8)(read)
 
 
 def _moved(where: Where, raw: Any, located: Any, folder: Path) -> Any:

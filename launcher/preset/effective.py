@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from launcher.core.errors import UserError
+from launcher.preset.layers import Layer
 from launcher.preset.schema import FIELDS, preset_of
 from launcher.verl import defaults, hydra, versions
 from launcher.verl.algorithms import estimators
@@ -267,36 +268,39 @@ class EffectiveConfig(VerlConfig):
         return defaults.resolve(value, name, self._look_up)
 
 
-def of_fields(values: Mapping[tuple[str, ...], Any], *, foreign: bool = False) -> Settings:
-    """The keys that fields set, as the newest veRL calls them; `values` are those of the preset by their paths.
+def of_fields(layer: Layer, *, foreign: bool = False) -> Settings:
+    """The keys that fields set, as the newest veRL calls them.
 
     For a `foreign` program, whose configuration may have other defaults, only keys that the preset sets are included.
     """
     found: Settings = {}
     for spec in FIELDS.values():
-        source: Source = "field" if spec.path in values else "ppo-tui"
-        value = values.get(spec.path, spec.default)
+        source: Source = "field" if spec.path in layer else "ppo-tui"
+        value = layer[spec.path].value if spec.path in layer else spec.default
         if value is None and spec.follows:
-            value, source = values.get(FIELDS[spec.follows].path, FIELDS[spec.follows].default), "derived"
+            leader, source = FIELDS[spec.follows], "derived"
+            value = layer[leader.path].value if leader.path in layer else leader.default
         if spec.key and value is not None and (source == "field" or not foreign):
-            found[spec.key] = Setting(spec.to_verl(value), source, spec.plus)
+            read = spec.read(value) if spec.allows(value) else value  # a draft may have wrong ones
+            found[spec.key] = Setting(spec.to_verl(read), source, spec.plus)
     return found
 
 
-def of_overrides(values: Mapping[tuple[str, ...], Any]) -> Settings:
+def of_overrides(layer: Layer) -> Settings:
     """The veRL keys without a field, as they are; `~/` is expanded, because veRL expands it only for some keys."""
     found: Settings = {}
-    for (group, *spelled), value in values.items():
+    for (group, *_), entry in layer.items():
         if group == "overrides":
-            prefix, key = hydra.split_key(spelled[0], "overrides")
+            (prefix, key), value = hydra.split_key(entry.spelling, "overrides"), entry.value
             home = isinstance(value, str) and value.startswith("~/")
             found[key] = Setting(str(Path(value).expanduser()) if home else value, "override", prefix)
     return found
 
 
-def of_usual(values: Mapping[tuple[str, ...], Any]) -> Ranges:
+def of_usual(layer: Layer) -> Ranges:
     """The usual ranges that a preset declares; null takes one back that it extends."""
-    return {FIELDS[where[1]].key: tuple(value) for where, value in values.items() if where[0] == "usual" and value}
+    ranges = {where[1]: entry.value for where, entry in layer.items() if where[0] == "usual"}
+    return {FIELDS[name].key: tuple(value) for name, value in ranges.items() if value}
 
 
 def for_version(wanted: Settings, version: str, config_name: str | None = None) -> tuple[Settings, list[UserError]]:
@@ -337,13 +341,10 @@ def for_version(wanted: Settings, version: str, config_name: str | None = None) 
     return named, missing
 
 
-def of_draft(
-    values: Mapping[tuple[str, ...], Any], version: str = defaults.NEWEST, verl: Path | None = None
-) -> EffectiveConfig:
+def of_draft(layer: Layer, version: str = defaults.NEWEST, verl: Path | None = None) -> EffectiveConfig:
     """The configuration of a preset that is being edited, from the values that are set. Never raises."""
-    named = {path[1]: value for path, value in values.items() if path[0] == "program" and isinstance(value, str)}
-    program = preset_of({"program": named}).program
-    config = program.config
-    wanted = of_fields(values, foreign=config != defaults.PPO) | of_overrides(values)
+    values = {where[1]: entry.value for where, entry in layer.items() if where[0] == "program"}
+    program = preset_of({"program": {name: value for name, value in values.items() if isinstance(value, str)}}).program
+    wanted = of_fields(layer, foreign=program.config != defaults.PPO) | of_overrides(layer)
     settings, _ = for_version(wanted, version, program.config_name)
-    return EffectiveConfig(version=version, verl=verl, config=config, settings=settings, usual=of_usual(values))
+    return EffectiveConfig(version=version, verl=verl, config=program.config, settings=settings, usual=of_usual(layer))

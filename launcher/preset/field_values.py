@@ -1,14 +1,14 @@
 """Single values of a preset: their places in its file, the meaning of typed text, the reasons for a refusal."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, get_origin
 
 from launcher.core.errors import UserError
 from launcher.core.text import did_you_mean, hint_of
 from launcher.preset import layers, yaml_text
-from launcher.preset.layers import Layer, Where
+from launcher.preset.layers import Layer
 from launcher.preset.schema import BY_KEY, FIELDS, SETTINGS
+from launcher.preset.yaml_text import Where
 from launcher.verl import hydra, versions
 
 _NULLS = ("null", "~")
@@ -60,18 +60,6 @@ def typed(where: Where, text: str) -> Any:
     return value
 
 
-def check(where: Where, value: Any, folder: Path) -> str | None:
-    """Why a value is refused, in one sentence; None if it is not. Relative paths start in `folder`."""
-    nested: Any = value
-    for name in reversed(where):
-        nested = {name: nested}
-    if where[0] == "health":
-        wrong = unhealthy(nested["health"])
-        return str(wrong) if wrong else None
-    reading = layers.read(nested, lambda _: ".".join(where), folder)
-    return next(map(str, (*reading.refused.values(), *errors(reading.layer).values())), None)
-
-
 def errors(layer: Layer) -> dict[Where, str]:
     """The refused values of a layer, with the reasons."""
     return {where: why for where, entry in layer.items() if (why := _wrong(where, entry.value))}
@@ -95,13 +83,18 @@ def _unsayable(value: Any) -> str | None:
     return None
 
 
-def unhealthy(settings: Any) -> UserError | None:
-    """Why the `health` of a preset is refused; None when it is not."""
+def unhealthy(settings: Any) -> dict[Where, str]:
+    """The refused values of the `health` of a preset, with the reasons."""
     from launcher.preset.alerting import check_health
 
-    try:
-        if isinstance(settings, Mapping):
+    def wrong(settings: Mapping[str, Any]) -> str:
+        try:
             check_health(settings)
-    except UserError as error:
-        return error
-    return None
+        except UserError as error:
+            return str(error)
+        return ""
+
+    if not isinstance(settings, Mapping) or not (why := wrong(settings)):
+        return {}
+    parts = ((str(name), wrong({name: value})) for name, value in settings.items())
+    return {("health", name): said for name, said in parts if said} or {("health",): why}

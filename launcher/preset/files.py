@@ -2,8 +2,8 @@
 
 import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,15 +12,16 @@ from launcher.core import paths
 from launcher.core.errors import UserError, of_file
 from launcher.core.files import obeyed, require_file
 from launcher.core.format import counted
-from launcher.core.text import clean, hint_of, near_hint, nearest
-from launcher.core.yaml_bounds import mending, refusal
-from launcher.preset import layers
-from launcher.preset.layers import Layer, Place
-from launcher.preset.schema import BY_KEY, FIELDS, Preset, preset_of, value_of
+from launcher.core.text import hint_of, near_hint, nearest
+from launcher.preset import field_values, layers
+from launcher.preset.layers import Layer
+from launcher.preset.schema import BY_KEY, FIELDS, Preset, preset_of
+from launcher.preset.yaml_text import Place, Where, parse
 from launcher.record.info import Edit
 from launcher.verl import versions
 
-_ABOUT = {("extends",), ("recipe",), ("description",), ("needs",)}  # of a recipe's file, not settings
+_ABOVE: list[Where] = [("extends",), ("recipe",)]  # other files
+_ABOUT = {*_ABOVE, ("description",), ("needs",)}  # of a recipe's file, not settings
 # beside us, in a checkout as in site-packages: another folder of that name may be first on PYTHONPATH
 _SHIPPED = Path(launcher.__path__[0]).parent / "presets"
 _ORDER = {name: place for place, name in enumerate(FIELDS)}
@@ -40,13 +41,58 @@ class WrongValue(UserError):
 
 @dataclass(frozen=True)
 class LoadedPreset:
-    """A preset with everything it extends and every setting laid over it."""
+    """A preset: layers of values, the first on top, with the content of its file.
+
+    `read` finds errors without raising: `refused` has those of names, groups, `recipe` and `extends`, under () why the
+    file cannot be read at all. `recipe` and `parent` are what the file takes and extends, `places` of each value in
+    the file, where `line_of` finds them.
+    """
 
     name: str
     path: Path | None  # None for a snapshot
     origin: Origin
-    preset: Preset
-    layer: Layer  # what was set, and by whom
+    layers: tuple[Layer, ...]
+    recipe: Layer = field(default_factory=dict)
+    parent: Layer = field(default_factory=dict)
+    raw: Mapping[str, Any] = field(default_factory=dict)
+    places: Mapping[Where, list[Where]] = field(default_factory=dict)
+    refused: Mapping[Where, UserError] = field(default_factory=dict)
+    line_of: Place = str
+
+    @functools.cached_property
+    def layer(self) -> Layer:
+        """What is set, and by whom."""
+        return layers.stack(self.layers)
+
+    @functools.cached_property
+    def base(self) -> Layer:
+        """What is set below the file."""
+        return layers.over(self.recipe, self.parent)
+
+    @functools.cached_property
+    def preset(self) -> Preset:
+        """The values for code. Raises WrongValue for the first that is not allowed."""
+        if wrong := [where for where, entry in self.layer.items() if not _allowed(where, entry.value)]:
+            ordered = sorted(wrong, key=lambda where: _ORDER.get(".".join(where), _ORDER["env"]))
+            raise _refusal(self.layer, ordered, self.layers)
+        return preset_of(layers.nest(self.layer))
+
+    @property
+    def problem(self) -> str | None:
+        """Why the file cannot be read at all."""
+        return str(self.refused[()]) if () in self.refused else None
+
+    @functools.cached_property
+    def errors(self) -> Mapping[Where, str]:
+        """A sentence about each refused value of the file."""
+        refused = {where: str(error) for where, error in self.refused.items() if where}
+        found = refused | field_values.errors(self.layers[0]) | field_values.unhealthy(self.raw.get("health"))
+        return dict(sorted(found.items(), key=lambda item: _ABOVE.index(item[0]) if item[0] in _ABOVE else -1))
+
+    @functools.cached_property
+    def values(self) -> Mapping[Where, Any]:
+        """Every value that is set: ("actor", "lr"), ("overrides", "key"), ("usual", "actor.lr")."""
+        return {where: entry.value for where, entry in self.layer.items()}
 
     @property
     def hides_shipped(self) -> bool:
@@ -56,12 +102,6 @@ class LoadedPreset:
     def snapshot(self) -> dict[str, object]:
         """All set values, as the mapping that a file would hold; `restore` reads it back."""
         return layers.nest(self.layer)
-
-    def values(self) -> dict[tuple[str, ...], Any]:
-        """The values that were set, by their paths: ("actor", "lr"), ("overrides", "+key"), ("usual", "actor.lr")."""
-        fields = {spec.path: value_of(self.preset, spec) for spec in FIELDS.values() if spec.path in self.layer}
-        usual = {where: entry.value for where, entry in self.layer.items() if where[0] == "usual"}
-        return {**fields, **usual, **{("overrides", key): value for key, value in self.preset.overrides.items()}}
 
     def in_typed_names(self, text: str) -> str:
         """The text in which each setting has the name that the user typed, or that of its field."""
@@ -101,14 +141,21 @@ def load(name_or_path: str, settings: Sequence[str] = ()) -> LoadedPreset:
     Relative paths in settings start in the working directory. Raises UserError.
     """
     path, origin = find(name_or_path)
-    return _load(path.stem, path, origin, _chain(path), settings)
+    return with_settings(read(path, origin=origin), settings)
 
 
 def with_settings(preset: str | LoadedPreset, settings: Sequence[str]) -> LoadedPreset:
-    """A preset, loaded when it is a name or path, with settings over it. Raises UserError."""
+    """A preset, loaded when it is a name or path, with settings over it one by one. Raises its first error."""
     if isinstance(preset, str):
         return load(preset, settings)
-    return _load(preset.name, preset.path, preset.origin, [preset.layer], settings)
+    stacked = _sound(preset)
+    for setting in settings:
+        own = layers.from_setting(setting, Path.cwd())
+        recipe = own.get(("recipe",))  # over what was set so far; what is set after it wins
+        stacked = (own, *(_recipe(recipe.value, recipe.source) if recipe else ()), *stacked)
+    found = replace(preset, layers=stacked)
+    assert found.preset  # raises for a value that is not allowed
+    return found
 
 
 def find(name_or_path: str) -> tuple[Path, Origin]:
@@ -127,22 +174,22 @@ def read_text(path: Path) -> str:
 
 def load_text(path: Path, text: str, settings: Sequence[str] = ()) -> LoadedPreset:
     """The preset that the file `path` would be with this text; it need not be there yet. Raises UserError."""
-    return _load(path.stem, path, "file", _chain(path, text), settings)
+    return with_settings(read(path, text), settings)
 
 
 def restore(name: str, snapshot: Mapping[str, Any], settings: Sequence[str] = ()) -> LoadedPreset:
     """A preset from a `LoadedPreset.snapshot` with further settings, for a resumed run."""
-    return restored(name, snapshot_layer(name, snapshot), settings)
+    return of_layer(snapshot_layer(name, snapshot), name, settings)
 
 
 def snapshot_layer(name: str, snapshot: Mapping[str, Any]) -> Layer:
-    """The values of a snapshot, from which `restored` makes several presets. Raises UserError."""
-    return layers.given(layers.from_mapping(snapshot, lambda _: f"snapshot of {name}", Path.cwd()))
+    """The values of a snapshot, from which `of_layer` makes several presets. Raises UserError."""
+    return layers.from_mapping(snapshot, lambda _: f"snapshot of {name}", Path.cwd())
 
 
-def restored(name: str, layer: Layer, settings: Sequence[str]) -> LoadedPreset:
-    """As `restore`, from a `snapshot_layer`."""
-    return _load(name, None, "snapshot", [layer], settings)
+def of_layer(layer: Layer, name: str = "", settings: Sequence[str] = ()) -> LoadedPreset:
+    """A preset of values that no user chose here. Raises UserError for one that is not allowed."""
+    return with_settings(LoadedPreset(name, None, "snapshot", (layers.given(layer),)), settings)
 
 
 def shipped() -> dict[str, Path]:
@@ -170,26 +217,20 @@ def recipe_layer(name: Any, source: str) -> Layer:
     return layers.stack(_recipe(name, source))
 
 
-def extended_layer(path: Path, data: Mapping[Any, Any], place: Place) -> Layer:
-    """The layer of the preset that `data` extends; empty if it extends none. Raises UserError."""
-    return layers.stack(_extended(path, data, place, ()))
-
-
 def changed_from_base(name_or_path: str) -> tuple[str, list[Edit]]:
     """The preset that a preset extends, and the values that it changes; empty if it extends none. Raises UserError."""
-    path, _ = find(name_or_path)
-    data, place = parse(path)
-    base, own = extended_layer(path, data, place), load(name_or_path).layer
+    found = load(name_or_path)
+    base = found.parent
     edits = [
         Edit(
             ".".join(where[1:] if where[0] == "overrides" else where),
             base[where].value if where in base else None,
             entry.value,
         )
-        for where, entry in own.items()
+        for where, entry in found.layer.items()
         if where not in _ABOUT and (where not in base or base[where].value != entry.value)
     ]
-    return str(data.get("extends") or ""), edits if base else []
+    return str(found.raw.get("extends") or ""), edits if base else []
 
 
 def recipe_about(name: str) -> str:
@@ -211,51 +252,62 @@ def summary(name_or_path: str) -> Summary:
     return Summary(path.stem, origin, path, preset.description, preset.needs, shadows=shadows)
 
 
-def _load(
-    name: str, path: Path | None, origin: Origin, below: Iterable[Layer], settings: Sequence[str]
+def read(path: Path, text: str | None = None, origin: Origin = "file", below: tuple[Path, ...] = ()) -> LoadedPreset:
+    """The preset of a file with this text, or with its own; `below` are the files that led here. Never raises."""
+    try:
+        data, place = parse(path, text)
+    except UserError as error:
+        return LoadedPreset(path.stem, path, origin, ({},), refused={(): error})
+    return of_data(path, data, place, origin, below)
+
+
+def of_data(
+    path: Path, data: Mapping[Any, Any], place: Place, origin: Origin = "file", below: tuple[Path, ...] = ()
 ) -> LoadedPreset:
-    """The preset that results from layers (the first on top) and from settings applied over them one by one."""
-    stacked = list(below)
-    for setting in settings:
-        own = layers.from_setting(setting, Path.cwd())
-        recipe = own.get(("recipe",))  # over what was set so far; what is set after it wins
-        stacked = [own, *(_recipe(recipe.value, recipe.source) if recipe else ()), *stacked]
-    layer = layers.stack(stacked)
-    return LoadedPreset(name, path, origin, _validated(layer, stacked), layer)
+    """The preset of a file with this content, as `read`."""
+    own, places, refused = layers.read(data, place, path.parent)
+    recipe: tuple[Layer, ...] = ()
+    parent: tuple[Layer, ...] = ()
+    try:
+        recipe = _recipe(data.get("recipe"), place(("recipe",)))
+    except UserError as error:
+        refused["recipe",] = error
+    try:
+        parent = _extended(path, data, place, below)
+    except UserError as error:
+        refused["extends",] = error
+    own = layers.given(own) if path.is_relative_to(_SHIPPED) else own
+    stacked = (own, *recipe, *parent)
+    above, under = layers.stack(recipe), layers.stack(parent)
+    return LoadedPreset(path.stem, path, origin, stacked, above, under, data, places, refused, place)
 
 
-def _chain(path: Path, text: str | None = None, below: tuple[Path, ...] = ()) -> Iterator[Layer]:
-    """The layers of a file, its recipe and the presets it extends, top first; `below` are the files that led here."""
-    real = path.resolve()
-    if real in below:
-        chain = " extends ".join(each.name for each in (*below[below.index(real) :], real))
-        raise UserError(f"{path}: circular extends: {chain}")
-    data, place = parse(path, text)
-    layer = layers.from_mapping(data, place, path.parent)
-    yield layers.given(layer) if path.is_relative_to(_SHIPPED) else layer
-    yield from _recipe(data.get("recipe"), place(("recipe",)))
-    yield from _extended(path, data, place, below)
+def _sound(preset: LoadedPreset) -> tuple[Layer, ...]:
+    """The layers of a preset, top first. Raises its first error."""
+    for error in preset.refused.values():
+        raise error
+    return preset.layers
 
 
-def _recipe(name: Any, source: str) -> Iterator[Layer]:
+def _recipe(name: Any, source: str) -> tuple[Layer, ...]:
     if name is None:
-        return
+        return ()
     known = recipes()
     if not isinstance(name, str) or name not in known:
         hint = near_hint(str(name), known, f"use {', '.join(known)}")
         raise UserError(f"no recipe named {name!r}", hint, source)
-    for layer in _chain(_own_or_shipped(known[name])):
-        yield {where: entry for where, entry in layer.items() if where not in _ABOUT}
+    found = _sound(read(_own_or_shipped(known[name])))
+    return tuple({where: entry for where, entry in layer.items() if where not in _ABOUT} for layer in found)
 
 
 def _own_or_shipped(recipe: Path) -> Path:
     return recipe if recipe.is_relative_to(_SHIPPED) else obeyed(recipe)
 
 
-def _extended(path: Path, data: Mapping[Any, Any], place: Place, below: tuple[Path, ...]) -> Iterator[Layer]:
+def _extended(path: Path, data: Mapping[Any, Any], place: Place, below: tuple[Path, ...]) -> tuple[Layer, ...]:
     parent = data.get("extends")
     if parent is None:
-        return
+        return ()
     source, real = place(("extends",)), path.resolve()
     if not isinstance(parent, str):
         raise UserError(f"extends is {parent!r}", "use the name of a preset, or a file", source)
@@ -264,7 +316,10 @@ def _extended(path: Path, data: Mapping[Any, Any], place: Place, below: tuple[Pa
         base = obeyed(base) if origin == "user" else base
     except UserError as error:
         raise error.at(source) from None
-    yield from _chain(base, below=(*below, real))
+    if (again := base.resolve()) in (below := (*below, real)):
+        chain = " extends ".join(each.name for each in (*below[below.index(again) :], again))
+        raise UserError(f"{base}: circular extends: {chain}")
+    return _sound(read(base, below=below))
 
 
 def _presets(folder: Path) -> dict[str, Path]:
@@ -284,82 +339,6 @@ def _find(name: str, folder: Path, asking: Path | None = None) -> tuple[Path, Or
     known = available()
     listed = "'ppo-tui preset list' lists them; a file needs its path, such as ./my.yaml"
     raise UserError(f"no preset named {name!r}", near_hint(name, known, listed))
-
-
-def parse(path: Path, text: str | None = None) -> tuple[dict[Any, Any], Place]:
-    """The file's mapping in Python's own types, and a function that names the place of a path in it.
-
-    `text` is read instead of the file on the disk. Raises UserError.
-    """
-    try:
-        document = _document(path, path.read_text(encoding="utf-8") if text is None else text)
-    except ValueError:
-        raise UserError("not UTF-8 text", "save the file as UTF-8", str(path)) from None
-    except OSError as error:
-        raise of_file(f"cannot read {path}", error) from None
-    return _plain(document), functools.partial(_place, path, document)
-
-
-@functools.lru_cache(maxsize=64)  # presets extend one another, and a list reads them all; nobody changes a document
-def _document(path: Path, text: str) -> Mapping[Any, Any]:
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError
-
-    if (why := refusal(text)) is not None:
-        raise UserError(why, "a preset needs no more than a few hundred values", str(path))
-    try:
-        # Round trip: it alone knows the lines. A reader of its own each time, because they keep state.
-        document = YAML(typ="rt").load(text)
-    except MarkedYAMLError as error:
-        line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        problem = _first_line(error.problem or error)
-        raise UserError(f"{path}{line}: not valid YAML: {problem}", mending(text, error)) from None
-    except (YAMLError, ValueError, RecursionError) as error:
-        raise UserError(f"{path}: not valid YAML: {_first_line(error)}", "correct the file") from None
-    if not isinstance(document, Mapping | None):
-        raise UserError("a preset must be a mapping of names and values", "write NAME: VALUE lines", str(path))
-    return document or {}
-
-
-def _place(path: Path, document: Any, place: tuple[Any, ...]) -> str:
-    node, line = document, None
-    for name in place:
-        try:
-            line = node.lc.key(name)[0]
-            node = node[name]
-        except (AttributeError, KeyError, TypeError):
-            break
-    return str(path) if line is None else f"{path}, line {line + 1}"
-
-
-def _plain(value: Any) -> Any:
-    """Converts ruamel's values to Python's own types, so that other code does not depend on ruamel."""
-    if isinstance(value, Mapping):
-        return {_name(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if value is None or isinstance(value, bool):
-        return value
-    for kind in (int, float, str):
-        if isinstance(value, kind):
-            return kind(value)
-    return str(value)  # a date is text to us
-
-
-def _name(key: Any) -> Any:
-    """A key that Python can use; YAML also allows lists and mappings as keys."""
-    plain = _plain(key)
-    return str(plain) if isinstance(plain, (dict, list)) else plain
-
-
-def _first_line(problem: object) -> str:
-    return clean(str(problem)).partition("\n")[0]
-
-
-def _validated(layer: Layer, stacked: Sequence[Layer]) -> Preset:
-    if wrong := [path for path, entry in layer.items() if not _allowed(path, entry.value)]:
-        raise _refusal(layer, sorted(wrong, key=lambda path: _ORDER.get(".".join(path), _ORDER["env"])), stacked)
-    return preset_of(layers.nest(layer))
 
 
 def _allowed(path: tuple[str, ...], value: Any) -> bool:

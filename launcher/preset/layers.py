@@ -9,7 +9,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_origin
 
@@ -19,6 +19,7 @@ from launcher.core.errors import UserError
 from launcher.core.text import hint_of, near_hint, nearest
 from launcher.preset import environment
 from launcher.preset.schema import BY_KEY, FIELDS, GROUPS, ORDER, TABLES
+from launcher.preset.yaml_text import Place, Where
 from launcher.verl import hydra, versions
 
 LISTED = "'ppo-tui preset edit PRESET' lists the fields"
@@ -50,21 +51,7 @@ class LayerEntry:
     own: bool = True
 
 
-Where = tuple[str, ...]
-"""A value: ("actor", "lr"), ("env", "NAME"), ("overrides", key), ("health", "rules", ...)."""
-
 Layer = dict[Where, LayerEntry]
-Place = Callable[[tuple[Any, ...]], str]
-"""Names the place of a path in a file, such as `my.yaml, line 3`."""
-
-
-@dataclass(frozen=True)
-class LayerReading:
-    """The values of a file, the places of each (two for a key in both spellings), and the refusals by place."""
-
-    layer: Layer = field(default_factory=dict)
-    places: dict[Where, list[Where]] = field(default_factory=dict)
-    refused: dict[Where, UserError] = field(default_factory=dict)
 
 
 def from_mapping(data: Mapping[Any, Any], place: Place, folder: Path) -> Layer:
@@ -72,28 +59,35 @@ def from_mapping(data: Mapping[Any, Any], place: Place, folder: Path) -> Layer:
 
     Raises UserError for the first value that is refused: unknown names, groups that are not a mapping, secrets.
     """
-    reading = read(data, place, folder)
-    for error in reading.refused.values():
+    layer, _, refused = read(data, place, folder)
+    for error in refused.values():
         raise error
-    return reading.layer
+    return layer
 
 
-def read(data: Mapping[Any, Any], place: Place, folder: Path) -> LayerReading:
-    """Reads a file's mapping value by value, so that a wrong one does not hide the others. Never raises."""
-    reading = LayerReading()
+def read(
+    data: Mapping[Any, Any], place: Place, folder: Path
+) -> tuple[Layer, dict[Where, list[Where]], dict[Where, UserError]]:
+    """The values of a file's mapping, the places of each (two for a key in both spellings), and refusals by place.
+
+    Never raises: a wrong value does not hide the others.
+    """
+    layer: Layer = {}
+    places: dict[Where, list[Where]] = {}
+    refused: dict[Where, UserError] = {}
     for path, value in _values(data):
         at: Where = tuple(map(str, path))
         own: Layer = {}
         try:
             _put(own, path, value, place, folder)
         except UserError as error:
-            reading.places.setdefault(at, []).append(at)
-            reading.refused[at] = error
+            places.setdefault(at, []).append(at)
+            refused[at] = error
             continue
-        for where, entry in own.items():
-            reading.layer[where] = entry
-            reading.places.setdefault(where, []).append(where if where[0] in FREE else at)
-    return reading
+        layer |= own
+        for where in own:
+            places.setdefault(where, []).append(where if where[0] in FREE else at)
+    return layer, places, refused
 
 
 def _values(data: Mapping[Any, Any]) -> Iterator[tuple[tuple[Any, ...], Any]]:
@@ -188,8 +182,8 @@ def over(top: Layer, base: Layer) -> Layer:
 
 
 def given(layer: Layer) -> Layer:
-    """The layer as one whose values no user chose."""
-    return {where: replace(entry, own=False) for where, entry in layer.items()}
+    """The layer as one whose values no user chose or spelled."""
+    return {where: replace(entry, own=False, typed="") for where, entry in layer.items()}
 
 
 def nest(layer: Layer) -> dict[str, object]:

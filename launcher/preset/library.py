@@ -11,7 +11,7 @@ from launcher.core.files import obeyed, write_atomic
 from launcher.core.format import counted
 from launcher.preset import yaml_text
 from launcher.preset.draft import Draft, target, without_source
-from launcher.preset.files import Summary, find, load, parse, read_text, shipped, users
+from launcher.preset.files import Summary, find, load, read_text, shipped, users
 
 ANYWHERE = "toy-cpu"
 
@@ -83,7 +83,7 @@ def _children(name: str) -> list[Path]:
 
 def _extends(path: Path) -> str | None:
     try:
-        parent = parse(path)[0].get("extends")
+        parent = yaml_text.parse(path)[0].get("extends")
     except UserError:
         return None  # a broken preset keeps nobody from anything
     return parent if isinstance(parent, str) else None

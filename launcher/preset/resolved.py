@@ -8,7 +8,7 @@ from typing import Any
 from launcher.core.errors import UserError
 from launcher.preset import layers, standalone
 from launcher.preset.effective import EffectiveConfig, of_draft
-from launcher.preset.files import restore
+from launcher.preset.files import of_layer
 from launcher.preset.layers import Layer
 from launcher.preset.schema import BY_KEY
 from launcher.preset.translate import NEEDED, OURS
@@ -114,7 +114,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _resolves_to(layer: Layer, version: str) -> EffectiveConfig:
-    return of_draft(restore("", layers.nest(layer)).values(), version)
+    return of_draft(of_layer(layer).layer, version)
 
 
 def _put(layer: Layer, key: str, value: Any, version: str, folder: Path, refused: dict[str, str]) -> None:
@@ -123,7 +123,7 @@ def _put(layer: Layer, key: str, value: Any, version: str, folder: Path, refused
     try:
         entry = layers.from_mapping({"overrides": {key if known else f"++{key}": value}}, lambda _: key, folder)
         standalone.without_usual_loggers(entry)
-        restore(key, layers.nest(entry))
+        of_layer(entry)
     except UserError as error:
         refused[key] = error.without_place
     else:

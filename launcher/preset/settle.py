@@ -49,7 +49,7 @@ def configuration(preset: Mapping[str, Any]) -> EffectiveConfig:
 
 def configured(loaded: LoadedPreset) -> EffectiveConfig:
     """The configuration of a preset."""
-    return of_draft(loaded.values())
+    return of_draft(loaded.layer)
 
 
 def of_log(settings: Mapping[str, str]) -> EffectiveConfig | None:

@@ -154,8 +154,7 @@ def settings(
             f"preset {loaded.name} does not set {' or '.join(missing)}", "set it in the preset or as KEY=VALUE"
         )
     ours = _folders(folders, resume_from)
-    values = loaded.values()
-    overrides = of_overrides(values)
+    overrides = of_overrides(loaded.layer)
     for key in overrides:
         if key in ours or key == "trainer.resume_from_path":
             raise UserError(
@@ -163,7 +162,7 @@ def settings(
                 "continue a run with 'ppo-tui resume', move all runs with PPO_TUI_HOME",
             )
     derived = _derived(preset, version, experiment or loaded.name)
-    fields = of_fields(values, foreign=preset.is_foreign)
+    fields = of_fields(loaded.layer, foreign=preset.is_foreign)
     if preset.cluster.submit:  # the cluster knows its own, and tells a job where it is
         fields = {key: setting for key, setting in fields.items() if key not in _STARTS_RAY}
     wanted = {**fields, **derived, **ours, **_ray(preset, env, experiment), **overrides}

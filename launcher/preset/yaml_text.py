@@ -1,4 +1,4 @@
-"""Changes one value in the text of a YAML file; every other line stays the same, byte for byte.
+"""Reads the text of a YAML file, and changes one value in it; every other line stays the same, byte for byte.
 
 A round trip through ruamel keeps comments, but changes the layout. So a value is replaced at its place in the text.
 Unusual layouts (anchors, several lines in braces) are detected by reading the result, and changed by ruamel.
@@ -6,14 +6,24 @@ Unusual layouts (anchors, several lines in braces) are detected by reading the r
 
 import contextlib
 import copy
+import functools
 import io
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
-Path = tuple[str, ...]
+from launcher.core.errors import UserError, of_file
+from launcher.core.text import clean
+from launcher.core.yaml_bounds import mending, refusal
+
+Where = tuple[str, ...]
+"""A value: ("actor", "lr"), ("env", "NAME"), ("overrides", key), ("health", "rules", ...)."""
+
+Place = Callable[[tuple[Any, ...]], str]
+"""Names the place of a path in a file, such as `my.yaml, line 3`."""
 
 _COMMENT = re.compile(r"([ \t]+)(#[^\n]*)")
 _LINE_COMMENT = re.compile(r"^[ \t]*#", re.MULTILINE)
@@ -68,7 +78,77 @@ def value_of(text: str) -> Any:
         return text
 
 
-def put(text: str, path: Path, value: Any, order: Sequence[str] = ()) -> str:
+def parse(path: Path, text: str | None = None) -> tuple[dict[Any, Any], Place]:
+    """The file's mapping in Python's own types, and a function that names the place of a path in it.
+
+    `text` is read instead of the file on the disk. Raises UserError.
+    """
+    try:
+        document = _document(path, path.read_text(encoding="utf-8") if text is None else text)
+    except ValueError:
+        raise UserError("not UTF-8 text", "save the file as UTF-8", str(path)) from None
+    except OSError as error:
+        raise of_file(f"cannot read {path}", error) from None
+    return _plain(document), functools.partial(_place, path, document)
+
+
+@functools.lru_cache(maxsize=64)  # presets extend one another, and a list reads them all; nobody changes a document
+def _document(path: Path, text: str) -> Mapping[Any, Any]:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+    if (why := refusal(text)) is not None:
+        raise UserError(why, "a preset needs no more than a few hundred values", str(path))
+    try:
+        # Round trip: it alone knows the lines. A reader of its own each time, because they keep state.
+        document = YAML(typ="rt").load(text)
+    except MarkedYAMLError as error:
+        line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        problem = _first_line(error.problem or error)
+        raise UserError(f"{path}{line}: not valid YAML: {problem}", mending(text, error)) from None
+    except (YAMLError, ValueError, RecursionError) as error:
+        raise UserError(f"{path}: not valid YAML: {_first_line(error)}", "correct the file") from None
+    if not isinstance(document, Mapping | None):
+        raise UserError("a preset must be a mapping of names and values", "write NAME: VALUE lines", str(path))
+    return document or {}
+
+
+def _place(path: Path, document: Any, place: tuple[Any, ...]) -> str:
+    node, line = document, None
+    for name in place:
+        try:
+            line = node.lc.key(name)[0]
+            node = node[name]
+        except (AttributeError, KeyError, TypeError):
+            break
+    return str(path) if line is None else f"{path}, line {line + 1}"
+
+
+def _plain(value: Any) -> Any:
+    """Converts ruamel's values to Python's own types, so that other code does not depend on ruamel."""
+    if isinstance(value, Mapping):
+        return {_key(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if value is None or isinstance(value, bool):
+        return value
+    for kind in (int, float, str):
+        if isinstance(value, kind):
+            return kind(value)
+    return str(value)  # a date is text to us
+
+
+def _key(key: Any) -> Any:
+    """A key that Python can use; YAML also allows lists and mappings as keys."""
+    plain = _plain(key)
+    return str(plain) if isinstance(plain, (dict, list)) else plain
+
+
+def _first_line(problem: object) -> str:
+    return clean(str(problem)).partition("\n")[0]
+
+
+def put(text: str, path: Where, value: Any, order: Sequence[str] = ()) -> str:
     """The text with `value` at `path`, last in its group; a new group follows the last that precedes it in `order`.
 
     A value that is there already keeps its spelling.
@@ -84,7 +164,7 @@ def put(text: str, path: Path, value: Any, order: Sequence[str] = ()) -> str:
     return changed if _says(changed, wanted) else _by_ruamel(text, path, value)
 
 
-def drop(text: str, path: Path) -> str:
+def drop(text: str, path: Where) -> str:
     """The text without the value at `path`; a group is removed with its last value, unless it has comments."""
     data = read(text) or {}
     if not _has(data, path):
@@ -108,7 +188,7 @@ class _Text:
         self.newline = "\r\n" if "\r\n" in text else "\n"
         self.root = YAML(typ="rt", pure=True).compose(text)
 
-    def put(self, path: Path, value: Any, order: Sequence[str]) -> str:
+    def put(self, path: Where, value: Any, order: Sequence[str]) -> str:
         holder, key, node, rest = self._find(path)
         if node is not None and not rest:
             return self._replace(key, node, value)
@@ -131,7 +211,7 @@ class _Text:
         lead = self.newline if blank and len(rest) > 1 else ""
         return self._insert(at, lead + self._nested(rest, value, indent))
 
-    def drop(self, path: Path) -> str:
+    def drop(self, path: Where) -> str:
         holder, key, node, rest = self._find(path)
         if rest or holder is None:
             raise _Unusual
@@ -150,7 +230,7 @@ class _Text:
             raise _Unusual
         return self.text[:begin] + self.text[end:].removeprefix("\r").removeprefix("\n")
 
-    def _find(self, path: Path) -> tuple[Any, Any, Any, Path]:
+    def _find(self, path: Where) -> tuple[Any, Any, Any, Where]:
         """The deepest mapping on the path, the key and node found in it, and the names that are missing."""
         holder, key, node = None, None, self.root
         for depth, name in enumerate(path):
@@ -222,7 +302,7 @@ class _Text:
             return lines + self.newline + self.text
         return self.text[:at] + self.newline + lines + self.text[at:]
 
-    def _nested(self, names: Path, value: Any, indent: str) -> str:
+    def _nested(self, names: Where, value: Any, indent: str) -> str:
         lines = [f"{indent}{'  ' * depth}{text_of(name)}:" for depth, name in enumerate(names)]
         return self.newline.join(lines) + f" {text_of(value)}"
 
@@ -241,7 +321,7 @@ def _says(text: str, wanted: Any) -> bool:
         return False
 
 
-def _by_ruamel(text: str, path: Path, value: Any, *, drop: bool = False) -> str:
+def _by_ruamel(text: str, path: Where, value: Any, *, drop: bool = False) -> str:
     from ruamel.yaml import YAML
     from ruamel.yaml.comments import CommentedMap
 
@@ -256,7 +336,7 @@ def _by_ruamel(text: str, path: Path, value: Any, *, drop: bool = False) -> str:
     return written.getvalue()
 
 
-def _change(document: Any, path: Path, value: Any = None, *, drop: bool = False) -> None:
+def _change(document: Any, path: Where, value: Any = None, *, drop: bool = False) -> None:
     """Sets the value at `path` of nested mappings, or removes it."""
     node = document
     for name in path[:-1]:
@@ -269,7 +349,7 @@ def _change(document: Any, path: Path, value: Any = None, *, drop: bool = False)
         node[path[-1]] = value
 
 
-def _has(data: Any, path: Path) -> bool:
+def _has(data: Any, path: Where) -> bool:
     for name in path:
         if not isinstance(data, dict) or name not in data:
             return False
@@ -277,7 +357,7 @@ def _has(data: Any, path: Path) -> bool:
     return True
 
 
-def _emptied(data: Any, path: Path) -> Path:
+def _emptied(data: Any, path: Where) -> Where:
     """The path of the outermost mapping that would be empty without `path`."""
     while len(path) > 1:
         holder = data

@@ -14,7 +14,7 @@ from launcher.core.secrets import redact
 from launcher.preset import environment, layers
 from launcher.preset.draft import target
 from launcher.preset.effective import EffectiveConfig, of_draft
-from launcher.preset.files import WrongValue, load_text, restore
+from launcher.preset.files import WrongValue, load_text, of_layer
 from launcher.preset.layers import Layer
 from launcher.preset.schema import FIELDS, MAIN, Preset
 from launcher.preset.standalone import dump, portable, tidy, without_usual_loggers
@@ -128,7 +128,7 @@ def _imported(source: Source, command: pasted.Command, name: str, *, lossy: bool
         raise Lossy(tuple(dict.fromkeys(map(redact, draft.losses))), draft.undecided)
     layer, given = draft.layer, set(draft.layer)
     of_env = list(_environment(layer, found.env, folder))
-    preset = restore("", layers.nest(layer)).preset
+    preset = of_layer(layer).preset
     tidy(layer, followers=not preset.is_foreign)
     notes = [*(f"changed: {loss}" for loss in draft.losses), *draft.notes]
     if source.is_joined:
@@ -215,7 +215,7 @@ def _add(word: str, draft: _Draft) -> None:
         draft.notes.append(f"{bare}: a part that is known only when the script runs is left out")
         word = re.sub(r"[-_.]+(?=['\"]?\Z)|(?<==)[-_.]+", "", marks.plain(word))
     try:
-        draft.layer = layers.over(_setting(word, draft.folder, draft.name), draft.layer)
+        draft.layer = layers.over(_setting(word, draft.folder), draft.layer)
     except UserError as error:
         why = error.without_place
         (draft.notes if isinstance(error, SecretValue) else draft.losses).append(
@@ -223,7 +223,7 @@ def _add(word: str, draft: _Draft) -> None:
         )
 
 
-def _setting(word: str, folder: Path, name: str) -> Layer:
+def _setting(word: str, folder: Path) -> Layer:
     """The layer of one override. Raises UserError, also for a value that its field does not allow."""
     key, _, value = word.partition("=")
     bare = key.lstrip("+")
@@ -233,11 +233,11 @@ def _setting(word: str, folder: Path, name: str) -> Layer:
     layer = layers.from_override(word, folder)
     without_usual_loggers(layer)
     try:
-        restore(name, layers.nest(layer))
+        of_layer(layer)
     except WrongValue:
         if not word.startswith("~"):  # what our field does not take, veRL may
             layer = layers.from_override(f"++{word.lstrip('+')}", folder)
-        restore(name, layers.nest(layer))
+        of_layer(layer)
     return layer
 
 
@@ -267,8 +267,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 def _fill_in(layer: Layer, given: Set[tuple[str, ...]]) -> Iterator[str]:
     """Sets veRL's defaults for fields that the script does not set (not in `given`) and that ppo-tui sets."""
-    values = restore("", layers.nest(layer)).values()
-    seen = of_draft(values)
+    seen = of_draft(layer)
     theirs = EffectiveConfig(settings={key: s for key, s in seen.settings.items() if s.source in ("field", "override")})
     names = []
     for spec in FIELDS.values():

@@ -61,7 +61,7 @@ def outcome(case: dict[str, Any]) -> list[str]:
 
 def differing(case: dict[str, Any], loaded: LoadedPreset) -> Any:
     preset = loaded.preset
-    config = of_draft(loaded.values())
+    config = of_draft(loaded.layer)
     for key, value in case.get("sets", {}).items():
         newest = versions.newest(key)
         held = config.get(newest, preset.overrides.get(newest, preset.overrides.get(f"+{newest}")))

@@ -81,7 +81,7 @@ def test_a_preset_declares_the_range_of_its_own_model(tmp_path: Path):
     assert outside.message == "actor.lr is 0.005, above the usual 1e-4 to 0.001 of this preset"
     assert outside.fix == "set actor.lr=0.001, or correct usual.actor.lr" and outside.change == {"actor.lr": 0.001}
     kept = restore("run", load(str(mine), ["actor.lr=5e-3"]).snapshot())
-    (outside,) = unusual(of_draft(kept.values()))
+    (outside,) = unusual(of_draft(kept.layer))
     assert outside.now == "0.005, above the usual 1e-4 to 0.001 of this preset"
     (taken,) = found(str(mine), "usual.actor.lr=null")
     assert "for full fine-tuning" in taken.message  # the toy's 3e-4

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,10 +9,9 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from launcher.preset.draft import Draft
-from launcher.preset.field_values import check
 from launcher.preset.files import recipes, shipped
-from launcher.preset.layers import Where
 from launcher.preset.schema import SETTINGS
+from launcher.preset.yaml_text import Where
 
 FILES = {**shipped(), **{f"recipe {name}": path for name, path in recipes().items()}}
 TEXTS = {name: path.read_bytes().decode() for name, path in FILES.items()}
@@ -27,24 +25,24 @@ def draft_of(name: str) -> Draft:
     return Draft(FILES[name], TEXTS[name], on_disk=TEXTS[name])
 
 
-def another(where: Where, value: Any, folder: Path) -> Any:
-    """A value that the field takes, other than `value`."""
+def another(draft: Draft, where: Where) -> Any:
+    """A value that the field takes, other than its own."""
     spec = SETTINGS.get(".".join(where))
     tried = (7, 0.5, 0.25, 2, 1.5, True, False, "x", ["x"], [0.9, 0.5], [1, 2], *(spec.choices if spec else ()), [])
-    return next(each for each in tried if each != value and check(where, each, folder) is None)
+    return next(each for each in tried if each != draft.value(where) and draft.wrong(where, each) is None)
 
 
 def set_undo_set(name: str, where: Where) -> None:
     draft, text = draft_of(name), TEXTS[name]
-    value = draft.value(where)
     if where in draft.reading.places:
-        draft.set(where, value)
+        draft.set(where, draft.value(where))
         assert draft.text == text, "the value that it has"
-    draft.set(where, another(where, value, draft.path.parent))
+    other = another(draft, where)
+    draft.set(where, other)
     changed = draft.text
     assert len(set(text.splitlines()) - set(changed.splitlines())) <= (where in draft.reading.places)
     assert draft.undo() and draft.text == text
-    draft.set(where, another(where, value, draft.path.parent))
+    draft.set(where, other)
     assert draft.text == changed
     assert draft.undo() and draft.text == text
 

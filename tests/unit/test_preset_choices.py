@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
+from drafted import of_draft
 
 from launcher.preset.choices import choices, files
-from launcher.preset.effective import of_draft
 
 NOTHING = of_draft({})
 

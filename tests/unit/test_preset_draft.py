@@ -55,7 +55,7 @@ def test_a_value_is_the_files_then_the_parents_then_the_default(mine: Path) -> N
     assert draft.value(("data", "train_batch_size")) == 64
     assert draft.value(("trainer", "max_actor_ckpt_to_keep")) == 3
     assert draft.value(("overrides", "algorithm.extra")) == 1
-    assert LR in draft.reading.own and LR in draft.reading.base
+    assert LR in draft.reading.layers[0] and LR in draft.reading.base
 
 
 def test_set_unset_undo_redo_and_save_keep_every_other_line(mine: Path) -> None:
@@ -266,13 +266,13 @@ def test_no_text_is_too_odd_to_be_opened(mine: Path, text: str) -> None:
     mine.write_text(text)
     draft = open_draft("mine")
     reading = draft.reading
-    assert draft.text == text and (reading.problem or reading.errors or not reading.own)
+    assert draft.text == text and (reading.problem or reading.errors or not reading.layers[0])
 
 
 def test_a_parent_that_is_gone_is_an_error_of_extends(mine: Path) -> None:
     mine.write_text("extends: nobody\nactor:\n  lr: 1e-6\n")
     reading = open_draft("mine").reading
-    assert "no preset named 'nobody'" in reading.errors[("extends",)] and LR in reading.own
+    assert "no preset named 'nobody'" in reading.errors[("extends",)] and LR in reading.layers[0]
 
 
 SETTABLE = st.sampled_from(["actor.lr", "critic.lr", "kl.coef", "rollout.temperature"])

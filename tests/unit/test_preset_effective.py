@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 from corpus import older
+from drafted import of_draft
 from verl_wheels import VERSIONS
 
 from launcher.core.errors import UserError
 from launcher.estimate import sizing
 from launcher.health.config import RunConfig
-from launcher.preset.effective import EffectiveConfig, Setting, of_draft
+from launcher.preset import effective
+from launcher.preset.effective import EffectiveConfig, Setting
 from launcher.preset.files import load, shipped
 from launcher.preset.flow import Flow, flow
 from launcher.verl.defaults import number
@@ -108,7 +110,7 @@ def test_gpus_that_share_a_sequence_share_its_tokens() -> None:
 @pytest.mark.parametrize("name", shipped())
 def test_a_draft_is_seen_as_the_run_that_starts_from_it(name: str) -> None:
     loaded = load(name)
-    draft, run = of_draft(loaded.values()), older("0.9.1", name)
+    draft, run = effective.of_draft(loaded.layer), older("0.9.1", name)
     for key, setting in run.settings.items():
         if setting.source in ("field", "override") or key in draft.settings:
             different = setting.source == "derived" and key in ("trainer.logger", "trainer.experiment_name")

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from drafted import of_draft
 
-from launcher.preset.effective import of_draft
+from launcher.preset import effective
 from launcher.preset.field_values import where_of
 from launcher.preset.files import load
 from launcher.preset.flow import Flow, flow, rows_of
@@ -20,7 +21,7 @@ def of(rows: int | None = None, **values: Any) -> Flow:
 
 def shipped(name: str, rows: int | None = None, *settings: str) -> Flow:
     layer = load(name, settings).layer
-    return flow(of_draft({where: entry.value for where, entry in layer.items()}), rows)
+    return flow(effective.of_draft(layer), rows)
 
 
 def test_the_tutorials_run_on_one_gpu() -> None:

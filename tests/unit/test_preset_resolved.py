@@ -55,7 +55,7 @@ def test_the_preset_of_a_log_resolves_to_its_configuration(name: str, home: Path
     loaded = load_text(draft.path, draft.text)
     config = config_of(name)
     version = version_of(config)
-    seen = of_draft(loaded.values(), version)
+    seen = of_draft(loaded.layer, version)
     differing = {key for key, value in read_by(version, config).items() if seen.get(key) != value}
     assert version == "0.9.1"
     assert differing == {key for key in differing if f"left out: {key}: " in draft.text}

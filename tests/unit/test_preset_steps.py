@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from drafted import of_draft
 
 from launcher.preset.choices import allowed, divisors, step
-from launcher.preset.effective import of_draft
 from launcher.preset.field_values import where_of
 from launcher.preset.schema import FIELDS
 

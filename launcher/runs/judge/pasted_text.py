@@ -83,7 +83,7 @@ def explain(text: str) -> PastedReading:
     config = of_log(found.settings)
     with contextlib.suppress(UserError):  # a value that no preset can have
         if command is not None:
-            config = of_draft(load_text(Path("pasted.yaml"), command.text).values())
+            config = of_draft(load_text(Path("pasted.yaml"), command.text).layer)
     return PastedReading(text, found, command, compared(parts.versions), offers(found.fixes, config, imported=True))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from launcher.core.errors import UserError
 from launcher.metrics.records import StepRecord
 from launcher.preset.effective import EffectiveConfig
-from launcher.preset.files import LoadedPreset, restored, snapshot_layer
+from launcher.preset.files import LoadedPreset, of_layer, snapshot_layer
 from launcher.preset.layers import Layer
 from launcher.preset.settle import configured
 from launcher.preset.yaml_text import text_of
@@ -91,7 +91,7 @@ class Parent:
 
     def restored(self, changes: Sequence[str] = (), name: str = "") -> LoadedPreset:
         """The preset of its newest attempt with changes, under its name or another one. Raises UserError."""
-        return restored(name or self.latest.of_preset, self._layer, changes)
+        return of_layer(self._layer, name or self.latest.of_preset, changes)
 
     @cached_property
     def config(self) -> EffectiveConfig:

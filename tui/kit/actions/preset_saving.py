@@ -11,7 +11,7 @@ from textual.app import App, SuspendNotSupported
 
 from launcher.core.errors import UserError
 from launcher.preset.draft import ChangedOnDisk, Draft, free_name, target
-from launcher.preset.layers import Where
+from launcher.preset.yaml_text import Where
 from tui.kit.actions.background import in_terminal
 from tui.kit.dialogs.ask import ask_and_do
 from tui.kit.dialogs.choose import ChooseScreen

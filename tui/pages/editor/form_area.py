@@ -12,9 +12,9 @@ from launcher.core.errors import UserError
 from launcher.core.text import did_you_mean
 from launcher.preset.choices import choices, new_keys, step, verl_keys
 from launcher.preset.draft import Draft
-from launcher.preset.field_values import check, typed, where_of
-from launcher.preset.layers import Where
+from launcher.preset.field_values import typed, where_of
 from launcher.preset.schema import SETTINGS
+from launcher.preset.yaml_text import Where
 from launcher.verl.defaults import NEWEST
 from launcher.verl.versions import newest
 from tui.kit.drawing.glyphs import DASH
@@ -118,7 +118,7 @@ class FormArea(Container):
         if spec is None or self.refused():
             return
         value = step(spec, self.draft.value(spec.path), event.up, self.form.config)
-        if value is None or check(spec.path, value, self.draft.path.parent):
+        if value is None or self.draft.wrong(spec.path, value):
             self.notify("No further value on the scale; press enter to type one", timeout=4)
         else:
             self.edit(partial(self.draft.set, spec.path, value))

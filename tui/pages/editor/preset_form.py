@@ -9,15 +9,14 @@ from typing import Any
 
 from launcher.core.text import clean
 from launcher.health.catalogue import rules
-from launcher.preset.draft import Draft, values
+from launcher.preset.draft import Draft
 from launcher.preset.effective import EffectiveConfig, of_draft
 from launcher.preset.fields import Spec
 from launcher.preset.files import recipe_about, recipes
-from launcher.preset.layers import Where
 from launcher.preset.schema import SETTINGS, TITLES, fields_of
 from launcher.preset.settle import shown_name
 from launcher.preset.usual import usual_of
-from launcher.preset.yaml_text import shown
+from launcher.preset.yaml_text import Where, shown
 from launcher.search import Words, score
 from launcher.verl.defaults import NEWEST
 from tui.kit.drawing.glyphs import CRITICAL, ELLIPSIS, NOTICE, OK
@@ -44,7 +43,7 @@ class Form:
         """`version` of veRL, and the folder where it is installed."""
         self.draft, self.reading = draft, draft.reading
         self.changed = draft.changed_fields()
-        self.config = of_draft(values(self.reading), version, verl)
+        self.config = of_draft(self.reading.layer, version, verl)
         self._parent = str(self.reading.raw.get("extends") or "")
 
     def names(self, *, everything: bool, query: str = "") -> list[str]:
@@ -140,7 +139,7 @@ class Form:
 
     def _wrong(self, where: Where) -> str:
         """The reason why a value, or the text, is refused; without the name of the file."""
-        said = self.reading.problem or str(self.reading.errors.get(where, ""))
+        said = self.reading.problem or self.reading.errors.get(where, "")
         return said.removeprefix(str(self.draft.path)).lstrip(",: ")
 
     def _state(self, where: Where) -> tuple[str, str, str]:

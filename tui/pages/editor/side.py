@@ -12,9 +12,8 @@ from textual.timer import Timer
 
 from launcher.check.finding import Finding
 from launcher.preset import layers
-from launcher.preset.draft import values
 from launcher.preset.flow import flow
-from launcher.preset.layers import Where
+from launcher.preset.yaml_text import Where
 from tui.kit.drawing.rows import Row
 from tui.kit.page import HIDDEN
 from tui.kit.widgets.findings import Findings
@@ -38,7 +37,7 @@ class EditorSide(Vertical):
         self.findings: list[Finding] = []
         self.differing = 0
         self._highest = 0  # rows of the plan
-        self._compared: tuple[dict[Where, Any], str] | None = None
+        self._compared: tuple[Mapping[Where, Any], str] | None = None
         self._checks = DraftChecks(self._on_reply)
         self._soon: Timer | None = None
         self._form: Form | None = None
@@ -122,7 +121,7 @@ class EditorSide(Vertical):
         if self._form is None:
             return
         columns = max(self.size.width - 1, 20)
-        now = values(self._form.reading)
+        now = self._form.reading.values
         then, against = self._compared or self._form.draft.against()
         found = differences(now, then)
         self.differing = len(found)
