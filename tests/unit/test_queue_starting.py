@@ -41,11 +41,11 @@ from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 
 home, check = sys.argv[1:]
 
-def start(loaded, settings, narrate, *, id, after, resume_from, preflight, note, name):
+def start(plan, narrate, *, id, preflight):
     open(home + "/started", "a").write(id + "\\n")
-    with appearing(loaded.name, id) as (run, hidden):
+    with appearing(plan.loaded.name, id) as (run, hidden):
         # a stop looks for its processes by this id, and other tests start runs of the same names at the same time
-        RunInfo(new_id(id), name or loaded.name, time.time()).write(hidden.run_yaml)
+        RunInfo(new_id(id), plan.name or plan.loaded.name, time.time()).write(hidden.run_yaml)
         launch = Launch([sys.executable, "-S", "-c", "import time; time.sleep(900)"], {}, [], {"trainer.device": "cpu"})
         write_launch(hidden, hidden.add_attempt(), launch, created=time.time(), run_created=time.time(), cwd=run.path)
     spawn_supervisor(run)
