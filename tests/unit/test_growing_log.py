@@ -108,6 +108,16 @@ def test_a_log_that_is_rotated_goes_on(watched: Watched, way: str) -> None:
     watched.has((1, 15))
 
 
+def test_a_log_that_is_away_for_a_while_goes_on(watched: Watched) -> None:
+    watched.log.rename(away := watched.log.parents[1] / "away")
+    enough = watched.turns + 5
+    wait_until(lambda: watched.turns > enough or not watched.driver.running())
+    assert watched.driver.running(), watched.driver.trouble
+    away.write_bytes(watched.write(run_of(1, 12)))
+    away.rename(watched.log)
+    watched.has((1, 12))
+
+
 def test_a_writer_that_does_not_append_goes_on_behind_a_hole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     watched = Watched(tmp_path, monkeypatch)
     with watched.log.open("r+b") as log:

@@ -32,6 +32,7 @@ from launcher.record.layout import AttemptDir
 from launcher.runs.supervise.growing_log import GrowingLog, Replaced
 from launcher.runs.supervise.player import play
 from launcher.runs.watch.log import Log, newest
+from launcher.runs.watch.tracker_files import read
 
 Turns: TypeAlias = Generator[bool, bool | None, None]
 """Whether each turn found something new; True is sent for the last turn."""
@@ -212,7 +213,7 @@ class FileDriver:
     def _now(self) -> Log:
         """The log; the files of a tracker are read anew."""
         if self._kind == "tracker":
-            self._log = newest(str(self._path), self._names(), self._go_on)
+            self._log = read(self._path, self._names(), self._go_on)[-1]  # it has no step while it is replaced
             self._code = self._log.exit_code
         return self._log
 

@@ -34,13 +34,13 @@ def play(log: Log, target: Path, speed: float, wait: Callable[[float], bool]) ->
 
 def _paced(log: Log) -> Iterator[tuple[float, bytes]]:
     """Each line with the seconds that passed before it."""
-    if log.console is None:
+    if log.kind != "console":
         for line in log.lines():
             record = parse_record(line)
             yield seconds_of(record[1]) if record else 0.0, line
         return
     reader, stamp, started = ConsoleReader(log.framework, only_steps=True), 0.0, False
-    for line in records(log.console):
+    for line in records(log.path):
         pause = sum(seconds_of(event.data) for event in reader.feed(line + b"\n") if isinstance(event, StepLine))
         started = started or pause > 0
         if not started and (found := _STAMP.search(line, 0, 400)):
