@@ -211,7 +211,7 @@ class FileDriver:
             whole = bool((yield bool(fresh)))
 
     def _now(self) -> Log:
-        """The log; the files of a tracker are read anew."""
+        """The log; the files of a tracker are read again."""
         if self._kind == "tracker":
             self._log = read(self._path, self._names(), self._go_on)[-1]  # it has no step while it is replaced
             self._code = self._log.exit_code

@@ -110,7 +110,7 @@ class Log:
         return chunks(self.console) if self.console is not None else iter(())
 
     def lines(self, meter: Meter = SILENT, *, whole: bool = True) -> Iterator[bytes]:
-        """Its rows as lines of a metrics.jsonl; none of a console. `whole`: the last one is complete, too."""
+        """Its rows as lines of a metrics.jsonl; none of a console. `whole`: also the last one is complete."""
         if self.rows is not None:
             return (orjson.dumps({"step": each.step, "data": jsonable(each.data)}) for each in self._rows(meter, whole))
         if self.table is not None:
