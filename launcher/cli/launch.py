@@ -61,7 +61,6 @@ def run(
     ] = "",
 ) -> None:
     """Check a preset and start a run. The run continues when this terminal closes."""
-
     from launcher.runs.act.start import Plan, start
 
     if queue:

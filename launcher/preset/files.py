@@ -154,7 +154,7 @@ def with_settings(preset: str | LoadedPreset, settings: Sequence[str]) -> Loaded
         recipe = own.get(("recipe",))  # over what was set so far; what is set after it wins
         stacked = (own, *(_recipe(recipe.value, recipe.source) if recipe else ()), *stacked)
     found = replace(preset, layers=stacked)
-    assert found.preset  # raises for a value that is not allowed
+    _ = found.preset  # raises for a value that is not allowed
     return found
 
 
@@ -253,7 +253,7 @@ def summary(name_or_path: str) -> Summary:
 
 
 def read(path: Path, text: str | None = None, origin: Origin = "file", below: tuple[Path, ...] = ()) -> LoadedPreset:
-    """The preset of a file with this text, or with its own; `below` are the files that led here. Never raises."""
+    """The preset of a file, or of `text` in its place; `below` are the files that extend it. Never raises."""
     try:
         data, place = parse(path, text)
     except UserError as error:
@@ -264,7 +264,7 @@ def read(path: Path, text: str | None = None, origin: Origin = "file", below: tu
 def of_data(
     path: Path, data: Mapping[Any, Any], place: Place, origin: Origin = "file", below: tuple[Path, ...] = ()
 ) -> LoadedPreset:
-    """The preset of a file with this content, as `read`."""
+    """As `read`, of a parsed file; `place` has the line of each value."""
     own, places, refused = layers.read(data, place, path.parent)
     recipe: tuple[Layer, ...] = ()
     parent: tuple[Layer, ...] = ()

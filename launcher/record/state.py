@@ -210,7 +210,7 @@ def current(run: RunDir, *, checks: bool = True, settings: bool = True, supervis
 
 
 def known(run: RunDir, *, checks: bool = True, supervising: bool = False) -> RunState:
-    """As `current`, without a look for damage of other files than state.json."""
+    """As `current`, but only state.json is examined for damage."""
     try:
         state = _maintained(run, _parsed(run.state.read_bytes(), checks), supervising)
     except (OSError, ValueError):

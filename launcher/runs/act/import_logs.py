@@ -124,7 +124,7 @@ def _fill_attempt(
 
 
 def preset_of(log: Log) -> Resolved:
-    """The preset of a tracker's configuration, or else of the one that a console of veRL shows."""
+    """The preset that follows from a tracker's configuration, or else from the one in veRL's console."""
     if log.framework is not None:
         return Resolved()
     if log.config and (found := from_config(log.config, log.folder)).preset:

@@ -71,7 +71,7 @@ def queue_log() -> Path:
 
 def check(entry: Queued) -> Checked:
     """Makes the preflight of an entry before its start. Raises UserError or OSError for a run that would fail."""
-    return Plan(restore(entry.of_preset, entry.preset)).admit_ahead(told, force=entry.force)
+    return Plan(restore(entry.of_preset, entry.preset)).admit_ahead(narrate, force=entry.force)
 
 
 def reason_of(error: Exception) -> str:
@@ -79,7 +79,8 @@ def reason_of(error: Exception) -> str:
     return str(error) if isinstance(error, UserError | OSError) else repr(error)
 
 
-def told(text: str) -> None:
+def narrate(text: str) -> None:
+    """Prints a line into the log of the queue."""
     print(text, file=sys.stderr, flush=True)
 
 

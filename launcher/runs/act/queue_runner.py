@@ -24,7 +24,7 @@ from launcher.record.note import is_tag
 from launcher.record.process import ProcessId
 from launcher.record.queued import Queued
 from launcher.runs.act.fork import fork_folder
-from launcher.runs.act.queue_check import Checkers, reason_of, told
+from launcher.runs.act.queue_check import Checkers, narrate, reason_of
 from launcher.runs.act.start import Narrate, Plan, silent, start
 from launcher.runs.supervise.spawn import wake_queue
 from launcher.runs.watch.turns import Turn, arrange, look, turns
@@ -159,10 +159,10 @@ def _start(turn: Turn) -> None:
         )
         found = admit_waiting(plan.loaded, turn.check, force=entry.force)
         if found is None:
-            told(f"{entry.id}: files have changed, so it is checked again")
+            narrate(f"{entry.id}: files have changed, so it is checked again")
             queued.change(entry, recheck=True, starter=None)
             return
-        start(plan, told, id=entry.id, preflight=found)
+        start(plan, narrate, id=entry.id, preflight=found)
     except FileExistsError:  # without locks another process may be at it
         if not entry.run.path.exists():
             queued.change(entry, starter=None)

@@ -69,7 +69,7 @@ class Plan:
 
     @property
     def env(self) -> VerlEnv:
-        """The interpreter that runs it. Raises UserError without veRL."""
+        """The environment of the run's Python. Raises UserError if it has no veRL."""
         return verl_env.require(self.loaded.preset.python, self.loaded.preset.own_verl)
 
     def admit(self, narrate: Narrate, *, force: bool, prepare: bool = True) -> Preflight:

@@ -57,7 +57,7 @@ class Log:
 
     @classmethod
     def of(cls, path: Path, kind: str, framework: Framework | None) -> "Log":
-        """The log that was recognized before as of this kind."""
+        """A log whose kind and framework are known from a record."""
         console, table = (path if kind == "console" else None), (path if kind in ("metrics", "rows") else None)
         return cls(path, console, table, framework, framework if kind == "rows" else None)
 
@@ -75,7 +75,7 @@ class Log:
 
     @property
     def files(self) -> Sequence[Path]:
-        """The files of which it was made."""
+        """The files that it is read from."""
         return (self.path,) if self.kind == "tracker" else [*filter(None, (self.console, self.table))]
 
     @property
@@ -84,7 +84,7 @@ class Log:
         return bool(self.console and (self.table or self.tracked))
 
     def add(self, step: Any, t: object, data: Mapping[str, float]) -> None:
-        """Metrics of a tracker's step; those of one step may come in parts."""
+        """Adds metrics to a tracker's step, which may be written in parts."""
         if is_step(step) and data:
             t = float(t) if isinstance(t, (int, float)) and math.isfinite(t) else self.started or 0.0
             record = self.tracked.setdefault(step, StepRecord(step, t, None, {}))
@@ -119,7 +119,7 @@ class Log:
         return (self.tracked[step].to_line().rstrip() for step in sorted(self.tracked)[: None if ended else -1])
 
     def steps(self) -> Iterator[StepRecord]:
-        """Its steps: of its rows, or else of its console; `t` is 0 where the log does not tell it."""
+        """Its steps: of its rows, or else of its console; `t` is 0 where the log has no times."""
         if self.rows is not None:
             yield from (StepRecord(step.step, 0.0, None, step.data) for step in self._rows(SILENT, whole=True))
         elif self.table is not None or self.tracked:
@@ -129,7 +129,7 @@ class Log:
             from launcher.console.reader import ConsoleReader, StepLine  # its patterns take longer than this module
 
             reader = ConsoleReader(self.framework, only_steps=True)
-            for events in chain(map(reader.feed, self.text()), (reader.close() for _ in range(1))):
+            for events in chain(map(reader.feed, self.text()), map(ConsoleReader.close, [reader])):
                 for event in events:
                     if isinstance(event, StepLine):
                         yield StepRecord(event.step, 0.0, event.offset, event.data)
@@ -151,7 +151,7 @@ class Log:
         return self.copied(attempt)
 
     def copied(self, attempt: AttemptDir) -> "Log":
-        """The copy of it in an attempt, where rows are as veRL's file logger writes them."""
+        """Its copy in an attempt, with rows in the form of veRL's file logger."""
         console, table = attempt.logs()
         return replace(self, console=console, table=table, rows=None, tracked={})
 
@@ -233,7 +233,7 @@ def newest(word: str, names: Framework | None = None, progress: Progress = unsee
 def open_logs(
     word: str, names: Framework | None = None, progress: Progress = unseen, *, text: bool = False
 ) -> list[Log]:
-    """The log in a file, or those of a tracker's file or folder, oldest first. Raises UserError for another one."""
+    """The log in a file, or those of a tracker's file or folder, oldest first. Raises UserError for any other file."""
     from launcher.runs.watch import tracker_files
 
     path = Path(word).expanduser()
@@ -328,6 +328,6 @@ def names_verl(path: Path) -> bool:
 
 
 def _is_binary(begin: bytes) -> bool:
-    """Whether a file with this beginning is not text. A log emptied while a program wrote it begins with a hole."""
+    """Whether a file with this beginning is not text; an emptied log may begin with zero bytes."""
     text = begin.lstrip(b"\0")
     return not text or (b"\0" in begin and len(text.translate(None, _TEXT)) > 0.05 * len(text))

@@ -20,7 +20,6 @@ from launcher.record.state import RunState, known
 from launcher.runs.watch.checkpoints import beginning, checkpoint, checkpoints
 from launcher.runs.watch.history import Onset, check_counts, kept_rises, onset_of
 from launcher.runs.watch.possible import Verb, require
-from launcher.runs.watch.run_diagnosis import explained
 from launcher.runs.watch.run_settings import preset_edits, with_resume
 from launcher.runs.watch.steps import steps
 from launcher.verl.config import ACTOR, CRITIC, CRITIC_PATH, ESTIMATOR, GPUS, MODEL, MODEL_PATH, NODES
@@ -83,6 +82,8 @@ class Parent:
     @cached_property
     def offers(self) -> Sequence[Offer]:
         """The fixes of its failure."""
+        from launcher.runs.watch.run_diagnosis import explained  # with the catalogue of causes, which no start needs
+
         return explained(self.run).offers
 
     @cached_property
@@ -102,7 +103,7 @@ class Parent:
             return EffectiveConfig()
 
     def require(self, verb: Verb) -> None:
-        """Raises UserError for what cannot be done to it."""
+        """Raises UserError if the run refuses this verb."""
         require(self.run, verb, self.state, self.latest)
 
     def onset(self, rule: str | None = None) -> Onset | None:
