@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import pytest
 from pilots import drawn, message, until
 from textual.pilot import Pilot
+from textual.widgets import Static
 
+from launcher.record.attempt import Followed
 from launcher.record.control import take
 from launcher.record.layout import RunDir
 from tui.kit.dialogs.choose import ConfirmScreen
@@ -47,11 +50,24 @@ async def test_stop_asks_and_yes_sends_the_request(make: SimpleNamespace, warned
         await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
         await pilot.press("y")
         await until(pilot, lambda: any(RunDir(warned).control.iterdir()))
-        (sent,) = take(
-            RunDir(warned)
-        )  # as its supervisor does: a stop that nobody takes kills it, which is this process
+        # as its supervisor does: a stop that nobody takes kills it, which is this process
+        (sent,) = take(RunDir(warned))
         assert (sent.verb, sent.by) == ("stop", "screen")
         await until(pilot, lambda: message(app) == f"Stop requested: {warned.name}")
+
+
+@pytest.mark.parametrize(("speed", "ends"), [(None, "the program that writes it continues"), (9.0, "no longer played")])
+async def test_a_log_has_no_process(make: SimpleNamespace, warned: Path, speed: float | None, ends: str) -> None:
+    attempt = RunDir(warned).last_attempt()
+    assert attempt is not None
+    replace(attempt.read_launch(), follow=Followed("/a.log", "console", speed)).write(attempt.launch)
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.press("x")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+        said = " ".join(str(each.render()) for each in app.screen.query(Static))
+        assert ends in said and "SIGTERM" not in said
 
 
 async def test_a_stop_that_ended_the_run_itself_says_so(

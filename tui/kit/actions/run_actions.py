@@ -77,10 +77,14 @@ async def stop_run(app: App[Any], reader: RunReader) -> None:
     from launcher.runs.watch.checkpoints import latest_checkpoint
 
     run, step = reader.dir, reader.state.step
-    kept = latest_checkpoint(run)
+    kept, attempt = latest_checkpoint(run), run.last_attempt()
     trained = "No step finished yet." if step is None else f"Trained {counted(step, 'step')}."
     lost = f"The last checkpoint is at step {kept[0]}." if kept else "No checkpoint to resume from."
     details = f"{trained} {lost}\n\nveRL gets SIGTERM; after 6 seconds all its processes are killed."
+    follow = attempt.read_launch().follow if attempt is not None else None
+    if follow is not None:
+        ends = "read; the program that writes it continues" if follow.speed is None else "played"
+        details = f"Then its log is no longer {ends}."
     if await confirmed(app, f"Stop {reader.name}?", details, "stop"):
         await _stop(app, [run])
 
