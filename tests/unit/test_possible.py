@@ -50,7 +50,7 @@ def test_an_ended_run_is_resumed_from_a_checkpoint_alone(run: RunDir) -> None:
     assert found[Verb.STOP] == "the run has ended"
     assert found[Verb.EVALUATE] == found[Verb.MERGE] == "no complete checkpoint (trainer.save_every)"
     saving = refusals(run, ended, OURS._replace(saves=10), [])
-    assert saving[Verb.MERGE] == "no complete checkpoint; the first one is saved at step 10"
+    assert saving[Verb.MERGE] == "no complete checkpoint; it saves one every 10 steps and at the last"
     checkpoint(run, 6)
     assert not {Verb.RESUME, Verb.MERGE, Verb.EVALUATE, Verb.DELETE} & set(refusals(run, ended, OURS, []))
 
@@ -61,7 +61,7 @@ def test_an_ended_run_is_resumed_from_a_checkpoint_alone(run: RunDir) -> None:
         ({"steps": 10}, [5, 10], "10 trainer.steps=20 ", "Trains 10 more steps. Checkpoints: 5, 10 (0 B each)."),
         ({"epochs": 2}, [10], "10 trainer.epochs=4 ", "Trains 2 more epochs."),
         ({"steps": 10}, [5], "5 ", "Checkpoints: 5 (0 B)."),
-        ({"save_every": 20}, [], "0 ", "No checkpoint: the first one is saved at step 20. 0 starts a new run"),
+        ({"save_every": 20}, [], "0 ", "No checkpoint: it saves one every 20 steps and at the last. 0 starts"),
     ],
 )
 def test_more_steps_are_proposed_for_a_complete_run(

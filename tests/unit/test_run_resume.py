@@ -34,7 +34,7 @@ def checkpoint(run: RunDir, step: int) -> None:
 
 
 def test_a_run_without_a_checkpoint_says_how_to_have_one(run: RunDir) -> None:
-    with pytest.raises(UserError, match=r"no complete checkpoint.*the first one comes at step 10"):
+    with pytest.raises(UserError, match=r"no complete checkpoint.*it saves one every 10 steps and at the last"):
         resume(run)
 
 

@@ -15,7 +15,7 @@ from launcher.record.layout import RunDir
 from launcher.record.state import RunState
 from launcher.runs.act.start import Narrate, Plan, folders_of, note_force, silent
 from launcher.runs.supervise.spawn import ended, spawn_supervisor, write_launch
-from launcher.runs.watch.checkpoints import checkpoint, checkpoint_sizes, checkpoint_words
+from launcher.runs.watch.checkpoints import checkpoint, checkpoint_sizes, checkpoint_words, saving_words
 from launcher.runs.watch.possible import Verb, completion, require
 
 
@@ -43,9 +43,8 @@ def proposed(run: RunDir, state: RunState) -> tuple[str, str]:
     """
     kept = checkpoint_sizes(run)
     if not kept:
-        saves = run.read_head().saves
-        first = f"the first one is saved at step {saves}" if saves else "trainer.save_every saves them"
-        return "0 ", f"No checkpoint: {first}. 0 starts a new run with the same settings."
+        saving = saving_words(run.read_head()) or "trainer.save_every saves them"
+        return "0 ", f"No checkpoint: {saving}. 0 starts a new run with the same settings."
     newest, there = max(kept), f"Checkpoints: {checkpoint_words(kept)}. 0 starts a new run with the same settings."
     trainer = (run.read_info().preset or {}).get("trainer")
     if completion(newest, state.total) and isinstance(trainer, dict):

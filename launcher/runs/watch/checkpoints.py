@@ -34,12 +34,21 @@ def latest_checkpoint(run: RunDir) -> tuple[int, Path] | None:
     return None
 
 
+def saving_words(head: Head) -> str:
+    """When a run saves checkpoints; empty if it saves none.
+
+    veRL: `trainer/ppo/v1/trainer_base.py`, `save_freq`.
+    """
+    every = "every step" if head.saves == 1 else f"every {head.saves} steps and at the last"
+    return f"it saves one {every}" if head.saves else ""
+
+
 def checkpoint(run: RunDir, step: int | None) -> tuple[int, Path]:
     """Step and folder of a run's checkpoint, of the newest without `step`. Raises UserError."""
     newest = latest_checkpoint(run)
     if newest is None:
-        saves = Head.read(run.run_yaml).saves
-        hint = f"start again: the first one comes at step {saves}" if saves else "set trainer.save_every to save them"
+        saving = saving_words(run.read_head())
+        hint = f"start again: {saving}" if saving else "set trainer.save_every to save them"
         raise UserError(f"run {run.id} has no complete checkpoint in {run.checkpoints}", hint)
     if step is None or step == newest[0]:
         return newest

@@ -84,15 +84,16 @@ def completion(step: int, total: int | None) -> str | None:
 
 def refusals(run: RunDir, state: RunState, head: Head, events: Iterable[Event]) -> Refusals:
     """The verbs that the run refuses now. Lists its checkpoints."""
-    from launcher.runs.watch.checkpoints import checkpoints  # with the whole reader, for which no frame waits
+    # with the whole reader, for which no frame waits
+    from launcher.runs.watch.checkpoints import checkpoints, saving_words
 
     reasons: dict[Verb, str] = {}
     kept = checkpoints(run)
     if not state.live:
         reasons[Verb.MUTE] = f"{_ENDED} and is no longer judged"
     if not kept:
-        first = f"; the first one is saved at step {head.saves}" if head.saves else ""
-        why = "no complete checkpoint" + (" yet" if state.live else "" if first else " (trainer.save_every)") + first
+        saving = f"; {words}" if (words := saving_words(head)) else ""
+        why = "no complete checkpoint" + (" yet" if state.live else "" if saving else " (trainer.save_every)") + saving
         reasons |= dict.fromkeys((Verb.EVALUATE, Verb.MERGE), why)
     if not state.failed and not any(isinstance(each.what, LevelChange) and each.what.alarming for each in events):
         reasons[Verb.TRY] = "no WARN or CRITICAL flag whose fixes could be tried, and no failure to isolate"
