@@ -56,7 +56,7 @@ async def test_stop_asks_and_yes_sends_the_request(make: SimpleNamespace, warned
         await until(pilot, lambda: message(app) == f"Stop requested: {warned.name}")
 
 
-@pytest.mark.parametrize(("speed", "ends"), [(None, "the program that writes it continues"), (9.0, "no longer played")])
+@pytest.mark.parametrize(("speed", "ends"), [(None, "no longer read; no process"), (9.0, "no longer played")])
 async def test_a_log_has_no_process(make: SimpleNamespace, warned: Path, speed: float | None, ends: str) -> None:
     attempt = RunDir(warned).last_attempt()
     assert attempt is not None

@@ -83,8 +83,7 @@ async def stop_run(app: App[Any], reader: RunReader) -> None:
     details = f"{trained} {lost}\n\nveRL gets SIGTERM; after 6 seconds all its processes are killed."
     follow = attempt.read_launch().follow if attempt is not None else None
     if follow is not None:
-        ends = "read; the program that writes it continues" if follow.speed is None else "played"
-        details = f"Then its log is no longer {ends}."
+        details = f"Then its log is no longer {'read' if follow.speed is None else 'played'}; no process is ended."
     if await confirmed(app, f"Stop {reader.name}?", details, "stop"):
         await _stop(app, [run])
 
