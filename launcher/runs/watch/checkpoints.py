@@ -11,7 +11,7 @@ from typing import Any
 
 from launcher.core.errors import UserError
 from launcher.core.files import size
-from launcher.core.format import GIB, amount
+from launcher.core.format import GIB, amount, counted
 from launcher.core.text import allowed_steps
 from launcher.health.config import RunConfig
 from launcher.health.keys import CHECKPOINT_ROOM, CHECKPOINTS_LACKING, CHECKPOINTS_TO_COME
@@ -39,7 +39,7 @@ def saving_words(head: Head) -> str:
 
     veRL: `trainer/ppo/v1/trainer_base.py`, `save_freq`.
     """
-    every = "every step" if head.saves == 1 else f"every {head.saves} steps and at the last"
+    every = "every step" if head.saves == 1 else f"every {counted(head.saves, 'step')} and at the last"
     return f"it saves one {every}" if head.saves else ""
 
 
