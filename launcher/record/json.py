@@ -53,12 +53,14 @@ class Record:
             if type(item) in field.plain:
                 values[field.name] = item
                 continue
+            if item is _MISSING and not field.required:
+                continue
             faults = _FAULTS.get()
             known = len(faults) if faults is not None else 0
             try:
                 values[field.name] = _refuse(item) if item is _MISSING else field.read(item)
             except _WRONG:
-                if faults is not None and len(faults) == known and (field.required or item is not _MISSING):
+                if faults is not None and len(faults) == known:
                     faults.append("")
                 if field.required:
                     raise ValueError(f"{cls.__name__}: '{field.key}' is missing or invalid") from None

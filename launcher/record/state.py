@@ -240,8 +240,10 @@ def _parsed(content: bytes, checks: bool) -> RunState:
     state, fields = RunState.examine(value)
     if state is None:
         raise ValueError(fields)
-    damaged = tuple(f"state.json: {name}" for name in fields)
     flags = flags_of(state.checks) if state.checks else state.flags  # 0.3.0 did not write the worst first
+    if not fields and flags == state.flags and schema <= SCHEMA:
+        return state
+    damaged = tuple(f"state.json: {name}" for name in fields)
     return dataclasses.replace(state, flags=flags, damaged=damaged, later=later(schema) if schema > SCHEMA else None)
 
 
