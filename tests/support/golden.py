@@ -26,6 +26,7 @@ from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
+import rule_runs
 from commands import call
 from every_screen import ROADS, settled, walk
 from golden_verbs import of_verbs
@@ -151,8 +152,11 @@ PARTS: dict[str, Callable[[], dict[str, str]]] = {
     "logs": partial(of_logs, "logs", "frameworks", commands=OF_LOG),
     "failures": partial(of_logs, "failures", commands=OF_FAILURE),
     "verbs": of_starts,
+    "bank": rule_runs.bank,
     **{f"pages of {name}": partial(of_pages, name) for name in PAGED},
 }
+# Compared by a test of its own, which has it at hand.
+ELSEWHERE: dict[str, Callable[[], dict[str, str]]] = {"rules": rule_runs.messages}
 
 
 async def _page(page: str) -> dict[str, str]:
@@ -172,7 +176,7 @@ async def _page(page: str) -> dict[str, str]:
 def main() -> None:
     """Prints how what is shown differs from the file, and writes it: all, or the parts that are arguments."""
     before = stored() if STORED.exists() else {}
-    now = {part: PARTS[part]() for part in sys.argv[1:] or PARTS}
+    now = {part: (PARTS | ELSEWHERE)[part]() for part in sys.argv[1:] or PARTS | ELSEWHERE}
     for part, texts in now.items():
         old = before.get(part, {})
         for key in sorted(old.keys() | texts.keys()):

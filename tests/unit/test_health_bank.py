@@ -1,14 +1,10 @@
 """The rules on the calibration half of tests/data/bank: real runs, healthy ones and ones with a planted fault."""
 
-import importlib
-from pathlib import Path
-from typing import Any
-
+import health_bank as bank
 import pytest
 
 from launcher.record.levels import Level
 
-BENCH = Path(__file__).parents[2] / "bench"
 FOUND = {  # the last step by which a fault is to be found, by fault and strength
     ("actor lr", "x30"): 2,
     ("actor lr", "x300"): 2,
@@ -34,14 +30,8 @@ FOUND_LATE = {  # of those planted at step 111, steps from there on
 }
 
 
-@pytest.fixture
-def bank(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(BENCH))
-    return importlib.import_module("health_bank")
-
-
 @pytest.mark.slow
-def test_healthy_runs_are_let_alone_and_planted_faults_found(bank: Any) -> None:
+def test_healthy_runs_are_let_alone_and_planted_faults_found() -> None:
     """In 4,145 healthy steps CRITICAL stays rare; each fault that is found stays found, and as early.
 
     `long grpo count 1` has nothing planted, and in the end all of its responses are cut.
@@ -74,7 +64,7 @@ def test_healthy_runs_are_let_alone_and_planted_faults_found(bank: Any) -> None:
     ],
 )
 def test_what_went_wrong_by_itself_is_told_by_the_outcome(
-    bank: Any, longest: int, shares: list[float], scores: list[float], said: str
+    longest: int, shares: list[float], scores: list[float], said: str
 ) -> None:
     cut = [{"response_length/clip_ratio": share, "response_length/max": longest} for share in shares]
     rewards = [{"critic/score/mean": score} for score in scores]

@@ -7,16 +7,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from rule_levels import TOKENS, levels
 from verl_wheels import CACHE, VERSIONS, config_folder, leaves
 
-from launcher.record.levels import Level
 from launcher.verl.defaults import bundled
 from launcher.verl.versions import step_contains
 
 AROUND = ("testing", "save_checkpoint")
 SEPARATE = ("/separation/", "/one_step_off_policy/", "/fully_async_policy/")
-NEW, OLD = {"reward.num_workers": 1}, {"ray_init.num_cpus": 1}
 
 
 def _timers(node: ast.With) -> Iterator[str]:
@@ -80,28 +77,3 @@ def test_every_published_version_is_read_as_its_source_has_it(version: str) -> N
 
 def test_a_configuration_that_nobody_knows_says_nothing() -> None:
     assert step_contains(["actor_rollout_ref.actor.optim.lr"]) is None
-
-
-def steps(*seconds: tuple[float, float, float]) -> list[dict[str, float]]:
-    """Steps of so many seconds as veRL logs them, with their validation and saving."""
-    names = ("timing_s/step", "timing_s/testing", "timing_s/save_checkpoint")
-    return [{"perf/total_num_tokens": TOKENS, **dict(zip(names, each, strict=True))} for each in seconds]
-
-
-@pytest.mark.parametrize(
-    ("config", "odd"),
-    [
-        (NEW, (5.0, 40.0, 2.0)),  # 3 s, and 2 s for saving; validation is not in it
-        (OLD, (45.0, 40.0, 2.0)),
-        ({"ray_kwargs.ray_init.num_cpus": 1}, (3.0, 40.0, 2.0)),
-        ({**NEW, "rollout.nnodes": 1}, (3.0, 40.0, 2.0)),
-    ],
-)
-def test_a_step_that_validates_and_saves_takes_its_usual_time(
-    config: dict[str, int], odd: tuple[float, float, float]
-) -> None:
-    usual = [(3.0, 0.0, 0.0)] * 12
-    assert levels("THR-1", steps(*usual, *[odd] * 8), config)[-1] == Level.OK
-    slow = (odd[0] + 4.0, *odd[1:])
-    assert levels("THR-1", steps(*usual, *[slow] * 8), config)[-1] >= Level.WARN
-    assert levels("THR-1", steps(*usual, *[slow] * 8))[-1] == Level.OK  # nobody knows what it contains
