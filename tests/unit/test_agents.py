@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp import Client, StdioServerParameters
+from tables import tabled
 from waiting import PATIENCE, wait_until
 from whole_run import whole_run
 
@@ -114,9 +115,7 @@ async def test_a_client_that_cannot_ask_gets_the_command(run: RunDir) -> None:
 
 
 @pytest.mark.slow
-async def test_a_long_command_is_a_job_whose_progress_is_asked_for(
-    run: RunDir, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_long_command_is_a_job_whose_progress_is_asked_for(run, monkeypatch):
     """`check` stands for `tune`, which takes minutes on a free machine."""
 
     async def agree(*_: Any) -> types.ElicitResult:
@@ -163,9 +162,7 @@ async def test_the_answers_of_the_last_twenty_jobs_are_kept_for_an_hour(monkeypa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("trap", ["", "trap '' INT; "])
-def test_the_children_of_a_command_end_with_its_time_limit(
-    trap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_children_of_a_command_end_with_its_time_limit(trap, tmp_path, monkeypatch):
     monkeypatch.setattr("launcher.agents.tools.TIME_LIMIT", 0.0)
     monkeypatch.setattr("launcher.agents.tools._LAST_WORDS", 0.2)
     (pids := tmp_path / "pids").touch()
@@ -185,9 +182,7 @@ def test_the_children_of_a_command_end_with_its_time_limit(
 
 
 @pytest.mark.slow
-def test_the_reward_function_that_a_check_tries_ends_with_its_time_limit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_reward_function_that_a_check_tries_ends_with_its_time_limit(tmp_path, monkeypatch):
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
     (pid := tmp_path / "pid").touch()
     (reward := tmp_path / "hang.py").write_text(
@@ -207,18 +202,7 @@ def test_the_reward_function_that_a_check_tries_ends_with_its_time_limit(
     wait_until(lambda: not psutil.pid_exists(child))
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "sentence"),
-    [
-        ("status", {}, "run is missing"),
-        ("status", {"run": "--help"}, "'--help' is not allowed"),
-        ("status", {"run": 7}, "must be of the type string"),
-        ("samples", {"run": "last", "step": "7"}, "must be of the type integer"),
-        ("start", {"preset": "toy-cpu", "settings": ["--force"]}, "'--force' is not allowed"),
-        ("start", {"preset": "toy-cpu", "settings": ["lr"]}, "'lr' is not allowed"),
-        ("status", {"run": "last", "rum": 1}, "rum: there is no such argument"),
-    ],
-)
+@tabled
 def test_wrong_arguments_never_become_options(tool: str, arguments: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
         tools()[tool].command(arguments)

@@ -144,9 +144,7 @@ print("done", sys.dont_write_bytecode)
 
 
 @pytest.mark.parametrize("where", ["inside", "outside"])
-def test_a_process_that_only_reads_is_refused_each_change_outside_the_cache(
-    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_that_only_reads_is_refused_each_change_outside_the_cache(where, tmp_path, monkeypatch):
     (place := tmp_path / "home" / ("cache" if where == "inside" else "runs")).mkdir(parents=True)
     env = {**os.environ, "PPO_TUI_HOME": str(tmp_path / "home"), READ_ONLY: "1"}
     done = subprocess.run([sys.executable, "-c", CHANGES, place, where], env=env, capture_output=True, text=True)

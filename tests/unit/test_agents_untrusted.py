@@ -13,6 +13,7 @@ from threading import Thread
 
 import pytest
 from commands import call
+from tables import tabled
 from whole_run import lose_supervisor, whole_run
 
 from launcher.agents.server import AgentServer
@@ -122,9 +123,7 @@ def check(settings: Mapping[str, str], *, static: bool) -> None:
 
 
 @pytest.mark.parametrize("named", [True, pytest.param(False, marks=pytest.mark.nightly("launcher/check/"))])
-def test_no_field_and_no_key_makes_a_static_check_run_import_or_open_what_it_names(
-    trap: Trap, named: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_field_and_no_key_makes_a_static_check_run_import_or_open_what_it_names(trap, named, monkeypatch):
     monkeypatch.setattr("launcher.check.login.of_login", lambda *_: ())  # about the machine alone, and slow
     for key in keys():
         if bool(re.search(NAMES, key)) is named:
@@ -155,21 +154,8 @@ def test_a_static_check_of_a_refused_setting_runs_nothing_either(trap: Trap) -> 
     assert not trap.sprung
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"python": 0},
-        {"cluster.address": 4},
-        {
-            **{"reward.path": 0, "data.custom_cls_path": 0, "model.external_lib": 2},
-            **{"trainer.checkpoint_callback_class": 1, "env.WANDB_BASE_URL": 3, "env.HF_ENDPOINT": 3},
-        },
-    ],
-    ids=" ".join,
-)
-def test_the_same_settings_spring_the_trap_of_a_whole_check(
-    trap: Trap, settings: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@tabled
+def test_the_same_settings_spring_the_trap_of_a_whole_check(trap, settings, tmp_path, monkeypatch):
     monkeypatch.setattr("launcher.check.cluster_view._LIMIT", 1.0)
     with contextlib.ExitStack() as stack:
         traps = {key: stack.enter_context(set_trap(tmp_path, f"evil_{n}")) for n, key in enumerate(settings)}

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tables import tabled
 
 from launcher.record.layout import RunDir
 
@@ -23,58 +24,13 @@ FOREIGN = (
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["run", "toy-cpux"], "did you mean 'toy-cpu'?"),
-        (["run", "toy-cpu", "actor.lrr=1"], "actor.lr"),
-        (["run", "toy-cpu", "actor.lr=fast"], "actor.lr"),
-        (["run", "toy-cpu", "nonsense"], "KEY=VALUE"),
-        (["run", "missing.yaml"], "missing.yaml"),
-        (["run", "broken.yaml"], "broken.yaml"),
-        (["preset", "show", "--command", "toy-cpu", "actor.ppo_mini_batch_size=-1"], "ppo_mini_batch_size"),
-        (["status", "last"], "no runs in "),
-        (["attach", "7f3a"], "no runs in "),
-        (["run", "toy-cpu", "actor.lr=1", "n=2", "actor.lr=2"], "'actor.lr' is set twice"),
-        (["import", "nowhere.log"], "file not found: nowhere.log"),
-        (["diagnose", "/dev/null"], "error: /dev/null is a device or pipe, not a file\nhint: save its content"),
-        (["health", "binary.log"], "error: binary.log is a binary file\n"),
-        (["metrics", "./log"], "hint: use a console log"),  # an ending alone is not near
-        (["check", "gsm8k"], "did you mean 'gsm8k-0.5b-24gb'?"),
-        (["preset", "import", "empty.sh"], "error: the text is empty\nhint: "),
-        *((command.split(), "letter.sh has no output of veRL") for command in FOREIGN),
-        (["compare", "letter.sh", "last"], "'ppo-tui import letter.sh'"),
-        (["metrics", "nowhere.jsonl"], "file not found: nowhere.jsonl"),
-        (["metrics", str(LOGS / "learning.log.gz"), "--key", "reward"], "'critic/score/mean' or 'critic/rewards/mean'"),
-        (["demo", str(LOGS / "nan.log.gz"), "--speed", "0"], "--speed"),
-        (["health", str(LOGS / "nan.log.gz"), "--config", "gpu_total_gb=-1"], "gpu_total_gb"),
-        (["data", "gsm8k", "--from", "nowhere"], "nowhere"),
-        (["statsu"], "did you mean 'status'?"),
-        (["ls"], "did you mean 'list'?"),
-        (["tail"], "did you mean 'logs --follow'?"),
-        (["queue", "ad"], "no command 'ad' of 'ppo-tui queue'"),
-        (["status"], "use 'ppo-tui status RUN'"),
-        (["status", "a", "b"], "to set a note: 'ppo-tui status a --note TEXT'"),
-        (["check", "--reward"], "missing PRESET"),
-        (["data", "jsonl", "table.csv"], "missing --prompt and --answer"),
-        (["run", "toy-cpu", "--forse"], "did you mean '--force'?"),
-        (["list", "--host", "x"], "use 'ppo-tui --host ... list'"),
-        (["export", "last", "-o"], "'ppo-tui export --help'"),
-        (["try", "last", "--steps", "0"], "--steps 0 is not allowed\nhint: use a number of at least 1;"),
-        (["serve", "--port", "x"], "--port x is not allowed\nhint: use a whole number;"),
-        (["--theme", "drak", "list"], "did you mean 'dark'?"),
-        (["--theme", "foo", "list"], "use dark, light, color-blind, terminal"),
-        ([], "terminal"),
-    ],
-)
-def test_wrong_use_is_an_error_and_a_hint_on_stderr_and_exit_2(
-    in_process: Command, tmp_path: Path, words: list[str], sentence: str
-) -> None:
+@tabled
+def test_wrong_use_is_an_error_and_a_hint_on_stderr_and_exit_2(in_process, tmp_path, words, sentence):
     (tmp_path / "letter.sh").write_text("#!/bin/sh\necho hello world\n")
     (tmp_path / "binary.log").write_bytes(bytes(range(256)))
     (tmp_path / "empty.sh").touch()
     (tmp_path / "broken.yaml").write_text("actor: {lr: 1e-6\nmodel: [")
-    done = in_process(*words)
+    done = in_process(*(each.replace("LOGS", str(LOGS)) for each in words))
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""
     error, *hints = done.stderr.splitlines()
@@ -255,9 +211,7 @@ def test_stop_says_what_it_did(ppo_tui: Command) -> None:
 
 
 @pytest.mark.parametrize("words", [[], ["attach", "--read-only", "last"], ["attach", "last"]])
-def test_the_screen_opens_without_typer(
-    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_screen_opens_without_typer(words, monkeypatch, capsys):
     """What opens the screen alone is understood without the command line; a mistake is told all the same."""
     from launcher.cli import main as cli
 
@@ -282,9 +236,7 @@ def test_a_home_that_cannot_be_made_is_an_error(ppo_tui: Callable[..., "subproce
         assert action == "hint: set PPO_TUI_HOME to another folder"
 
 
-def test_what_starts_needs_folders_that_can_be_written(
-    ppo_tui: Callable[..., "subprocess.CompletedProcess[str]"],
-) -> None:
+def test_what_starts_needs_folders_that_can_be_written(ppo_tui):
     """Before any check, which takes minutes without a cache."""
     for words in (["run", "toy-cpu"], ["run", "toy-cpu", "--detach"], ["run", "--queue", "toy-cpu"]):
         done = ppo_tui(*words, PPO_TUI_HOME="/proc/nope")
@@ -294,9 +246,7 @@ def test_what_starts_needs_folders_that_can_be_written(
 
 
 @pytest.mark.parametrize("words", [["resume"], ["fork"], ["try", "--yes"], ["eval"], ["export", "--model"]])
-def test_what_needs_a_preset_has_a_hint_on_an_imported_run(
-    words: list[str], in_process: Callable[..., "subprocess.CompletedProcess[str]"]
-) -> None:
+def test_what_needs_a_preset_has_a_hint_on_an_imported_run(words, in_process):
     run = in_process("import", str(Path(__file__).parents[1] / "data" / "logs" / "nan.log.gz")).stdout.split()[0]
     done = in_process(*words, "last")
     wrong, action = done.stderr.splitlines()

@@ -5,38 +5,17 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
+from tables import tabled
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 NAN = str(LOGS / "nan.log.gz")
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["export", NAN, "--output", "x.xlsx"], ".csv, .jsonl, .parquet, .svg, or .tfevents"),
-        (["export", NAN, "--output", "x.csv.gz"], "'.gz'"),
-        (["export", NAN, "--output", "there.csv"], "--overwrite"),
-        (["export", NAN, "--output", "nowhere/x.csv"], "No such file or directory"),
-        (["export", NAN, "--output", "there.csv/"], "there.csv"),
-        (["export", NAN, "--output", "x.csv", "--key", "actor/entropi"], "did you mean 'actor/entropy'?"),
-        (["export", str(LOGS / "fail-oom.log.gz"), "--output", "x.csv"], "no step"),
-        (["export", "nowhere.log", "--output", "x.csv"], "file not found: nowhere.log"),
-        (["export", "last", "--output", "x.csv"], "no runs in "),
-        (["export", NAN], "--output"),
-        (["compare", "last"], "2 to 8 runs, not 1"),
-        (["compare", *"abcdefghi"], "2 to 8 runs, not 9"),
-        (["compare", "a", "b"], "no runs in "),
-        (["compare"], "2 to 8 runs, not 0"),
-        (["compare", "a", "--tag", "b"], "not both"),
-    ],
-)
-def test_wrong_use_is_an_error_and_a_hint_on_stderr_and_exit_2(
-    in_process: Command, tmp_path: Path, words: list[str], sentence: str
-) -> None:
+@tabled
+def test_wrong_use_is_an_error_and_a_hint_on_stderr_and_exit_2(in_process, tmp_path, words, sentence):
     (tmp_path / "there.csv").write_text("mine")
-    done = in_process(*words)
+    done = in_process(*(each.replace("LOGS", str(LOGS)) for each in words))
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""
     assert done.stderr.startswith("error: ") and sentence in done.stderr

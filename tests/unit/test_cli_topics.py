@@ -8,6 +8,7 @@ from pathlib import Path
 import page_program
 import pytest
 from commands import call
+from tables import tabled
 
 from launcher import topics
 from launcher.cli.completion import SCRIPTS, WORDS, complete
@@ -23,18 +24,7 @@ SEARCHES = Path(__file__).parents[1] / "data" / "searches.toml"
 SHELLS = read_tables(SCRIPTS)
 
 
-@pytest.mark.parametrize(
-    ("topic", "part"),
-    [
-        ("KL-4", "gain_sigmas"),
-        ("kl-4", "Unrewarded drift"),
-        ("V1", "divide evenly over the GPUs"),
-        ("gpu-oom-update", "What to try"),
-        ("actor.lr", "actor_rollout_ref.actor.optim.lr"),
-        ("dapo", "DAPO"),
-        ("actor/entropy", "Unit: nats"),
-    ],
-)
+@tabled
 def test_each_kind_of_topic_has_a_text(topic: str, part: str) -> None:
     printed = call(["help", topic])[0].decode()
     assert part in printed
@@ -76,21 +66,7 @@ def test_help_with_an_unknown_word_is_an_error_with_the_nearest_topic(word: str,
     assert all(topics.occurs("reward", each.words) for each in topics.hits("reward")) and topics.hits("reward")
 
 
-@pytest.mark.parametrize(
-    ("words", "wanted"),
-    [
-        ([""], "run"),
-        (["run", "toy"], "toy-cpu"),
-        (["run", "toy-cpu", "actor.l"], "actor.lr="),
-        (["run", "toy-cpu", "algorithm="], "algorithm=grpo"),
-        (["run", "--d"], "--detach"),
-        (["preset", "im"], "import"),
-        (["attach", "la"], "last"),
-        (["help", "KL"], "KL-4"),
-        (["help", "kl"], "KL-4"),
-        ([], "check"),
-    ],
-)
+@tabled
 def test_completion_offers(words: list[str], wanted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
     assert wanted in [word for word, _ in complete(words)]

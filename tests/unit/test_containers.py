@@ -75,9 +75,7 @@ CASES = list(
 )
 
 
-def test_whether_a_run_lives_follows_from_pids_here_and_from_lock_and_signs_of_life_elsewhere(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_whether_a_run_lives_follows_from_pids_here_and_from_lock_and_signs_of_life_elsewhere(monkeypatch):
     none = functools.partial(_raise, OSError(38, "no locks"))
     for boot, namespace, pid, locked, heartbeat, console in CASES:
         assert ME is not None and CONTAINER.namespace is not None

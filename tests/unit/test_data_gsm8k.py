@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tables import tabled
 
 from launcher.core.errors import UserError
 from launcher.data import gsm8k
@@ -74,20 +75,9 @@ def test_verls_own_reward_accepts_every_ground_truth(source: Path) -> None:
         assert scorer.compute_score(f"#### {truth}0", truth) == 0.0
 
 
-@pytest.mark.parametrize(
-    ("content", "complaint"),
-    [
-        (item("no number here"), "line 2: no result in the answer .*; end it with '#### ' and a number"),
-        ('{"question": "only this"}', "line 2: not a row of GSM8K; a row has the strings 'question' and 'answer'"),
-        ('{"question": 1, "answer": 2}', "line 2: not a row of GSM8K"),
-        ("[1, 2]", "line 2: not valid JSON lines: not an object"),
-        ("{not json", "line 2"),
-    ],
-)
+@tabled
 @needs_pyarrow
-def test_a_wrong_line_is_named_and_nothing_is_written(
-    source: Path, tmp_path: Path, content: str, complaint: str
-) -> None:
+def test_a_wrong_line_is_named_and_nothing_is_written(source, tmp_path, content, complaint):
     (source / "train.jsonl").write_text(item("#### 1") + "\n" + content + "\n")
     with pytest.raises(UserError, match=complaint) as error:
         gsm8k.write(source, tmp_path / "data")

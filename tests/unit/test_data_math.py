@@ -10,6 +10,7 @@ import socket
 from pathlib import Path
 
 import pytest
+from tables import tabled
 
 from launcher.core.errors import UserError
 from launcher.data import math
@@ -90,14 +91,7 @@ def test_the_original_folders_with_one_file_a_problem(tmp_path):
     assert [row["reward_model"]["ground_truth"] for row in rows] == ["2", "10"]
 
 
-@pytest.mark.parametrize(
-    ("content", "complaint"),
-    [
-        (lines("no box"), r"train\.jsonl, line 1: no answer in the solution; write it in \\boxed"),
-        ('{"problem": "p"}\n', r"line 1: not a problem of MATH; a problem has the strings 'problem' and 'solution'"),
-        ("[1]\n", "line 1: not valid JSON lines: not an object"),
-    ],
-)
+@tabled
 @needs_pyarrow
 def test_what_is_wrong_is_named(tmp_path, content, complaint):
     (tmp_path / "train.jsonl").write_text(content)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from tables import tabled
 
 from launcher.inside import BY_PATH
 from launcher.preset.files import load
@@ -23,20 +24,7 @@ def score():
     )
 
 
-@pytest.mark.parametrize(
-    ("response", "accuracy", "form"),
-    [
-        ("48 + 24 = 72\n#### 72", 1, 1.0),
-        ("48 + 24 = 72\n\nso it is #### $72.00", 1, 1.0),
-        ("#### 72", 1, 0.4),
-        ("It is 72", 1, 0.0),
-        ("One step\nand 72", 1, 0.6),
-        ("One step\n#### 71", 0, 1.0),
-        ("#### 72 ... no:\n#### 71", 0, 1.0),
-        ("####", 0, 0.0),
-        ("", 0, 0.0),
-    ],
-)
+@tabled
 def test_three_quarters_for_being_right_and_one_for_the_form(score, response, accuracy, form):
     found = score(response)
     assert found["acc"] == accuracy

@@ -4,6 +4,7 @@ import importlib.util
 import json
 
 import pytest
+from tables import tabled
 
 from launcher.core.errors import UserError
 from launcher.data.table import Form, rows, write
@@ -21,15 +22,7 @@ def test_a_row_of_ones_own_is_left_as_it_is():
     assert row["reward_model"] == {"style": "rule", "ground_truth": "42"}
 
 
-@pytest.mark.parametrize(
-    ("reward", "answer", "truth", "source", "word"),
-    [
-        ("gsm8k", "2 + 2 = 4\n#### 1,004", "1004", "openai/gsm8k", "####"),
-        ("gsm8k", "72", "72", "openai/gsm8k", "####"),
-        ("math", r"so \boxed{x^2}", "x^2", "DigitalLearningGmbH/MATH-lighteval", r"\boxed{}"),
-        ("math", "x^2", "x^2", "DigitalLearningGmbH/MATH-lighteval", r"\boxed{}"),
-    ],
-)
+@tabled
 def test_a_reward_of_verls_brings_its_instruction_and_its_answer(reward, answer, truth, source, word):
     (row,) = rows([("here", {"q": "Why?", "a": answer})], Form("q", "a", "mine", reward))
     assert row["data_source"] == source
@@ -38,18 +31,7 @@ def test_a_reward_of_verls_brings_its_instruction_and_its_answer(reward, answer,
     assert word in row["prompt"][0]["content"]
 
 
-@pytest.mark.parametrize(
-    ("item", "complaint"),
-    [
-        ({"q": "x"}, "no column 'a'; its columns are q"),
-        ({"q": "x", "A": 1}, "no column 'a'"),
-        ({"q": "", "a": 1}, "q is empty"),
-        ({"q": "x", "a": "  "}, "a is empty"),
-        ({"q": ["x"], "a": 1}, "q is list; use text or a number"),
-        ({"q": "x", "a": None}, "a is NoneType"),
-        ({"q": "x", "a": True}, "a is bool"),
-    ],
-)
+@tabled
 def test_what_is_wrong_with_a_row(item, complaint):
     with pytest.raises(UserError, match=f"my.csv, line 3: {complaint}"):
         list(rows([("my.csv, line 3", item)], OWN))

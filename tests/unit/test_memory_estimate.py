@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tables import tabled
 
 from launcher.check import fitting
 from launcher.check.subject import Subject, subject
@@ -69,17 +70,7 @@ def test_the_estimate_meets_the_peak_of_a_real_run(run: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("settings", "update", "log_probs"),
-    [
-        ((), 2, 2),
-        (("model.attention=sdpa",), 6, 2),
-        (("model.use_remove_padding=false",), 8, 14),
-        (("actor_rollout_ref.actor.fsdp_config.use_torch_compile=false",), 2, 14),
-        (("model.use_fused_kernels=true",), 0.5, 0.5),
-        (("rollout.temperature=0.8",), 4, 4),
-    ],
-)
+@tabled
 def test_logits_take_what_was_measured(settings: tuple[str, ...], update: float, log_probs: float) -> None:
     found = memory.estimate(assumed("gsm8k-0.5b-24gb", "1x24", *settings))
     assert found is not None
@@ -249,17 +240,7 @@ def test_gpus_share_states_but_not_the_engines_reservation() -> None:
     assert four.phases[1].gpu - reserved == pytest.approx((one.phases[1].gpu - reserved) / 4)
 
 
-@pytest.mark.parametrize(
-    ("settings", "phase", "expected"),
-    [
-        (("actor.optimizer_offload=true", "critic.optimizer_offload=true"), "rollout", 4 + 4),
-        (("actor.param_offload=true", "actor.optimizer_offload=true"), "rollout", 12),
-        (("actor.param_offload=true", "actor.optimizer_offload=true"), "update actor", 16 + 12),
-        (("actor.strategy=fsdp2", "actor.offload_policy=true"), "update actor", 12),
-        (("actor.model_dtype=bf16",), "rollout", 6 + 12),
-        (("algorithm=grpo",), "rollout", 12),
-    ],
-)
+@tabled
 def test_offload_and_width_move_the_states(settings: tuple[str, ...], phase: str, expected: int) -> None:
     """Bytes a parameter on the GPU, without the engine."""
     found = memory.estimate(assumed("gsm8k-0.5b-24gb", "1x24", *settings))
@@ -269,17 +250,7 @@ def test_offload_and_width_move_the_states(settings: tuple[str, ...], phase: str
     assert states == pytest.approx(expected * 494_032_768, rel=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("machine", "settings", "left"),
-    [
-        ("1x24", (), 4),
-        ("1x24", ("+actor_rollout_ref.ref.fsdp_config.model_dtype=bf16",), 2),
-        ("1x24", ("actor.strategy=fsdp2",), 0),
-        ("4x24", ("trainer.gpus=4",), 0),  # a shard is moved off at once
-        ("4x24", ("trainer.gpus=4", "actor_rollout_ref.ref.fsdp_config.use_orig_params=true"), 1),
-        ("1x24", ("kl.in_reward=false",), 0),
-    ],
-)
+@tabled
 def test_the_reference_stays_until_its_first_pass(machine: str, settings: tuple[str, ...], left: int) -> None:
     """Bytes a parameter on the GPU; beside the rollout only after a resume, when few kernels are loaded."""
     found = memory.estimate(assumed("gsm8k-0.5b-24gb", machine, *settings))

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tables import tabled
 
 from launcher.check import fitting
 from launcher.check.subject import Subject, subject
@@ -67,15 +68,7 @@ def test_a_reward_model_on_the_same_gpus_takes_its_share() -> None:
     assert finding.keys == (key,)
 
 
-@pytest.mark.parametrize(
-    ("machine", "settings", "copied"),
-    [
-        ("1x24", (), 0),  # the adapter alone is sent, and one GPU gathers nothing
-        ("4x24", ("trainer.gpus=4",), 4),  # all of it on each GPU, in fp32
-        ("4x24", ("trainer.gpus=4", "rollout.layered_summon=true"), 0),
-        ("4x24", ("trainer.gpus=4", "actor.strategy=fsdp2"), 0),
-    ],
-)
+@tabled
 def test_an_adapter_on_its_way_to_the_engine(machine: str, settings: tuple[str, ...], copied: int) -> None:
     found = estimated(machine, *LORA, *settings)
     whole = found.plan.actor.parameters

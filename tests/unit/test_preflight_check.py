@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tables import tabled
 
 from launcher.check import gate
 from launcher.check.checks import quick
@@ -64,14 +65,7 @@ def test_progress_is_narration(ppo_tui):
     assert "model" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("words", "key"),
-    [
-        (["toy-cpu", "actor.lr=fast"], "actor.lr"),
-        (["toy-cpu", "data.train_batch_size=0"], "data.train_batch_size"),
-        (["toy-cpu", "kl.in_loss=true", "actor_rollout_ref.actor.strategy=fsdp3"], "actor_rollout_ref.actor.strategy"),
-    ],
-)
+@tabled
 def test_a_value_that_is_not_allowed_is_a_finding(ppo_tui, words: list[str], key: str):
     done = ppo_tui("check", *words, "--json")
     report = json.loads(done.stdout)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import tabled
 
 from launcher.check import cluster
 from launcher.check.cluster_view import Node, View, shown
@@ -25,16 +26,7 @@ def of(*settings: str, assume: str | None = None, preset: str = "gsm8k-0.5b-24gb
     return subject(load(preset, settings), assume=assume)
 
 
-@pytest.mark.parametrize(
-    ("machine", "settings", "change"),
-    [
-        ("4x8x80", ["trainer.nodes=4", "trainer.gpus=8", "cluster.address=auto"], None),
-        ("1x8x80", ["trainer.nodes=2", "trainer.gpus=4", "cluster.address=auto"], None),  # two groups on one machine
-        ("2x4x80", ["trainer.gpus=8"], {"trainer.nodes": 2, "trainer.gpus": 4}),
-        ("2x8x80", ["trainer.nodes=4", "trainer.gpus=8"], {"trainer.nodes": 2, "trainer.gpus": 8}),
-        ("2x8x80", ["trainer.nodes=2", "trainer.gpus=8"], {"cluster.address": "auto"}),
-    ],
-)
+@tabled
 def test_a_described_cluster(machine: str, settings: list[str], change: Mapping[str, Any] | None) -> None:
     found = list(gpus(of(*settings, assume=machine)))
     assert [each.change for each in found] == ([change] if change else [])

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from corpus import machine, older
+from tables import tabled
 
 from launcher.check import checks, facts
 from launcher.check.config import RULES
@@ -57,30 +58,7 @@ def test_files_of_adapters_and_tools_are_looked_into(tmp_path: Path):
     assert not errors(subject(load("toy-cpu", settings), on=machine("1x24")))
 
 
-@pytest.mark.parametrize(
-    ("version", "preset", "settings", "rules"),
-    [
-        ("0.8.0", "gsm8k-0.5b-24gb", [], []),
-        ("0.7.1", "gsm8k-0.5b-h800", [], []),
-        ("0.6.1", "gsm8k-grpo-24gb", [], []),
-        ("0.5.0", "gsm8k-0.5b-h800", [], []),
-        # a batch over the GPUs is checked for dynamic batches, too
-        ("0.5.0", "gsm8k-0.5b-24gb", ["trainer.gpus=3"], ["V1"]),
-        ("0.7.1", "gsm8k-0.5b-24gb", ["trainer.gpus=3"], []),
-        # the mini-batch is divided over the GPUs first
-        ("0.7.1", "gsm8k-0.5b-h800", ["actor.ppo_micro_batch_size_per_gpu=24"], ["P13"]),
-        ("0.6.1", "gsm8k-0.5b-h800", ["trainer.gpus=8", "actor.ppo_mini_batch_size=4"], ["P13", "P13"]),
-        ("0.7.1", "gsm8k-0.5b-h800", ["rollout.agent_workers=3"], ["P14"]),
-        ("0.6.1", "gsm8k-0.5b-h800", ["rollout.agent_workers=3"], []),  # not asynchronous
-        ("0.8.0", "gsm8k-0.5b-h800", ["actor.ppo_mini_batch_size=24"], ["P12"]),
-        ("0.8.0", "gsm8k-0.5b-24gb", ["actor.loss_agg_mode=token-sum"], ["V5"]),
-        ("0.6.1", "gsm8k-0.5b-24gb", ["rollout.mode=sync"], []),
-        ("0.8.0", "gsm8k-0.5b-24gb", ["rollout.mode=sync"], ["V14"]),
-        ("0.9.0", "toy-cpu", [], ["CPU-1"]),
-        # the log-probabilities need not be divisible before 0.8
-        ("0.7.1", "gsm8k-0.5b-h800", ["rollout.log_prob_micro_batch_size_per_gpu=24"], []),
-    ],
-)
+@tabled
 def test_what_an_older_version_refuses(version: str, preset: str, settings: list[str], rules: list[str]):
     found = errors(older(version, preset, *settings))
     assert [finding.id for finding in found] == rules, [finding.message for finding in found]
@@ -300,18 +278,7 @@ def test_what_is_only_similar_is_not_the_first_advice() -> None:
     assert "or use actor_rollout_ref.rollout.enable_sleep_mode if that is what you meant" in found.fix
 
 
-@pytest.mark.parametrize(
-    ("setting", "key"),
-    [
-        ("actor.lr=0.5", "actor_rollout_ref.actor.optim.lr"),
-        ("critic.lr=1e-40", "critic.optim.lr"),
-        ("kl.coef=20", "algorithm.kl_ctrl.kl_coef"),
-        ("rollout.temperature=0.05", "actor_rollout_ref.rollout.temperature"),
-        ("actor.entropy_coeff=-0.5", "actor_rollout_ref.actor.entropy_coeff"),
-        ("actor.ppo_epochs=30", "actor_rollout_ref.actor.ppo_epochs"),
-        ("advantage.gamma=0.3", "algorithm.gamma"),
-    ],
-)
+@tabled
 def test_the_change_of_an_unusual_value_makes_it_usual(setting: str, key: str) -> None:
     strange = subject(load("gsm8k-0.5b-24gb", [setting]), assume="1x80")
     found = {finding.keys[0]: finding.change or {} for finding in unusual(strange)}

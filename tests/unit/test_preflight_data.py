@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from data_files import columns, judged, rows, table, what
+from tables import tabled
 
 from launcher.check import data, row_rules
 from launcher.check.facts import known_names
@@ -79,11 +80,7 @@ def test_a_misspelt_column_is_recognised(tmp_path: Path) -> None:
     assert judged(tmp_path, "data.prompt_key=prompts", train=tmp_path / "t.parquet", val=tmp_path / "t.parquet") == []
 
 
-@pytest.mark.parametrize(
-    "prompt",
-    ["What is 2 + 3?", [], [{"role": "user"}], ["What is 2 + 3?"]],
-    ids=["text", "empty", "no content", "no message"],
-)
+@tabled
 def test_prompts_are_messages(tmp_path: Path, prompt: Any) -> None:
     path = tmp_path / "t.jsonl"
     line = {name: values[0] for name, values in columns().items()} | {"prompt": prompt}
@@ -228,15 +225,7 @@ def test_rows_that_nobody_scores_end_the_run_where_they_are_all_of_a_set(tmp_pat
     assert "did you mean 'openai/gsm8k'?" in only.message
 
 
-@pytest.mark.parametrize(
-    ("truth", "words"),
-    [
-        (5, "is like '5'"),
-        ("1,000", "is like '1,000'"),
-        ("2 + 3 = 5 #### 5", "is like '2 + 3 = 5 #### 5'"),
-        (None, "is null"),
-    ],
-)
+@tabled
 def test_truths_that_veRLs_own_function_finds_in_no_answer(tmp_path: Path, truth: Any, words: str) -> None:
     path = tmp_path / "odd.jsonl"
     for odd, level in ((64, "error"), (63, "warning")):

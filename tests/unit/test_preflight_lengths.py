@@ -119,9 +119,7 @@ def test_an_engine_without_room_for_any_prompt_is_an_error(tmp_path: Path, model
     assert [(each.id, each.level) for each in found if each.id == "P18"] == [("P18", "error")]
 
 
-def test_what_was_found_is_kept_until_the_file_changes(
-    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_found_is_kept_until_the_file_changes(tmp_path, model, monkeypatch):
     asked = []
     ask = data.worker.ask
 

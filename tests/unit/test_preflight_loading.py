@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from corpus import machine
+from tables import tabled
 
 from launcher.check import loading, reward, row_rules, worker
 from launcher.check.checks import report
@@ -105,9 +106,7 @@ def _told(found: list[Finding], *texts: str) -> None:
 
 @nightly
 @pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="veRL's own classes are made")
-def test_what_an_optimizer_a_class_of_veRL_or_an_agent_loop_refuses_is_told_and_rows_without_a_prompt(
-    toy_build: Any, tmp_path: Path
-):
+def test_what_an_optimizer_a_class_of_veRL_or_an_agent_loop_refuses_is_an_error(toy_build, tmp_path):
     (tmp_path / "loops.yaml").write_text("- {name: mine, _target_: json.JSONDecoder}\n")
     (tmp_path / "rows.py").write_text(
         "from verl.utils.dataset.rl_dataset import RLHFDataset\n\n\n"
@@ -160,10 +159,7 @@ def test_files_whose_columns_differ_in_type_are_not_joined():
     assert not list(row_rules.alike("data.train_files", [one, more]))
 
 
-@pytest.mark.parametrize(
-    ("setting", "never"),
-    [("actor.lr=-1", "to 0,"), ("data.train_batch_size=0", "to 1,"), ("trainer.resume_mode=auto", "set it")],
-)
+@tabled
 def test_no_value_is_offered_that_a_rule_refuses(setting: str, never: str):
     (finding,) = report("toy-cpu", [setting]).findings
     assert never not in finding.fix

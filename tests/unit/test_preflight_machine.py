@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tables import tabled
 from waiting import PATIENCE, wait_until
 
 from launcher.check import hardware, login
@@ -38,20 +39,9 @@ def test_doctor_names_the_gpus() -> None:
     assert first.id == "HW-0" and first.message.startswith("NVIDIA H200 140.0 GiB, NVIDIA H200 140.0 GiB")
 
 
-@pytest.mark.parametrize(
-    ("cuda", "number", "power", "expected"),
-    [
-        ("13.0", 13000, (9, 0), []),
-        ("12.8", 13000, (8, 0), []),
-        (None, 12040, (8, 6), []),
-        ("13.0", 12080, (8, 9), [("HW-3", "error")]),
-        ("12.8", 12080, (7, 0), [("HW-4", "error")]),
-    ],
-)
-def test_driver_and_generation(
-    cuda: str | None, number: int, power: tuple[int, int], expected: list[tuple[str, str]]
-) -> None:
-    assert ids(hardware.check_driver(cuda, "580.1", number, [power])) == expected
+@tabled
+def test_driver_and_generation(cuda, number, power, expected):
+    assert [[*each] for each in ids(hardware.check_driver(cuda, "580.1", number, [power]))] == expected
 
 
 def with_checkpoints(*settings: str) -> Subject:
@@ -61,26 +51,8 @@ def with_checkpoints(*settings: str) -> Subject:
 ACTOR, CRITIC = "trainer.max_actor_ckpt_to_keep", "trainer.max_critic_ckpt_to_keep"
 
 
-@pytest.mark.parametrize(
-    ("settings", "free", "level", "words"),
-    [
-        ((), 34, None, ""),
-        ((), 32, "warning", f"3 are on the disk at a time; or set {ACTOR}=2 and {CRITIC}=2"),
-        ((), 8, "error", "3 are on the disk at a time; free disk space"),
-        ((f"{ACTOR}=1", f"{CRITIC}=1"), 23, None, ""),  # the only one is removed after the next was written
-        ((f"{ACTOR}=1", f"{CRITIC}=1"), 21, "warning", "2 are on the disk at a time; free disk space"),
-        ((f"{ACTOR}=1",), 32, "warning", f"3 are on the disk at a time; or set {ACTOR}=2"),
-        ((f"{ACTOR}=1", "algorithm=grpo"), 8, "warning", "2 are on the disk at a time; free disk space"),
-        ((f"{CRITIC}=0",), 100, "warning", f"all of them are kept; or set {ACTOR}=9 and {CRITIC}=9"),
-        ((f"{CRITIC}=0", "trainer.steps=25", "trainer.save_every=10"), 32, "warning", "all 3 are kept; or set"),
-        (("trainer.steps=25", "trainer.save_every=20"), 23, None, ""),
-        (("trainer.keep_best=2",), 50, "warning", f"5 are on the disk at a time; or set {ACTOR}=2"),
-        (("trainer.save_every=-1",), 1, None, ""),
-    ],
-)
-def test_room_for_checkpoints(
-    settings: tuple[str, ...], free: int, level: str | None, words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@tabled
+def test_room_for_checkpoints(settings, free, level, words, monkeypatch):
     """11 GiB each."""
     monkeypatch.setattr(hardware, "_free", lambda _: free * GIB)
     found = list(hardware.checkpoints(with_checkpoints(*settings)))
@@ -95,25 +67,8 @@ def test_the_path_of_rays_sockets_is_limited(tmp_path: Path) -> None:
     assert ("HW-9", "error") not in ids(hardware.ray_folder({}))
 
 
-@pytest.mark.parametrize(
-    ("kind", "env", "words"),
-    [
-        ("data", {"HF_HOME": "/proc/x"}, "/proc/x/datasets, which HF_HOME sets, cannot be written"),
-        ("data", {"HF_HOME": "/proc/x", "HF_DATASETS_CACHE": "{tmp}"}, ""),
-        ("data", {"XDG_CACHE_HOME": "/proc"}, "/proc/huggingface/datasets, which XDG_CACHE_HOME sets"),
-        ("hub", {"HF_HOME": "/proc/x"}, "/proc/x/hub, which HF_HOME sets, cannot be written"),
-        ("hub", {"HF_HOME": "/proc/x", "HF_HUB_CACHE": "{tmp}"}, ""),
-        ("engine", {"VLLM_CACHE_ROOT": "/proc/x"}, "/proc/x/torch_compile_cache, which VLLM_CACHE_ROOT sets"),
-        ("engine", {"XDG_CACHE_HOME": "/proc"}, "/proc/vllm/torch_compile_cache, which XDG_CACHE_HOME sets"),
-        ("kernels", {"TRITON_HOME": "/proc"}, "/proc/.triton/cache, which TRITON_HOME sets"),
-        ("ray", {"TMPDIR": "/proc"}, "/proc/ray, which TMPDIR sets"),
-        ("ray", {"PPO_TUI_HOME": "/proc/x"}, "/proc/x/runs, which PPO_TUI_HOME sets"),
-        ("hub", {}, ""),
-    ],
-)
-def test_a_folder_that_cannot_be_written_is_named_with_its_variable(
-    kind: str, env: dict[str, str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@tabled
+def test_a_folder_that_cannot_be_written_is_named_with_its_variable(kind, env, words, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PPO_TUI_HOME", env.get("PPO_TUI_HOME", str(tmp_path)))
     env = {"HOME": str(tmp_path)} | {name: value.format(tmp=tmp_path) for name, value in env.items()}
@@ -132,9 +87,7 @@ def test_a_folder_that_cannot_be_written_is_named_with_its_variable(
         (("env.HF_HOME={tmp}",), set()),
     ],
 )
-def test_a_run_writes_to_the_folders_of_what_it_uses(
-    settings: tuple[str, ...], without: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_writes_to_the_folders_of_what_it_uses(settings, without, tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HOME", str(tmp_path))
     found = hardware.written(with_checkpoints(*(each.format(tmp=tmp_path) for each in settings)))
     assert set(found) == {"ray", "data", "hub", "kernels", "engine"} - without
@@ -183,19 +136,8 @@ def test_ports_and_sessions(tmp_path: Path) -> None:
     assert ids(login.ray_sessions(tmp_path / "ray")) == [("LOGIN-3", "warning")]
 
 
-@pytest.mark.parametrize(
-    ("whose", "live", "fix"),
-    [
-        ("running", "run `ppo-tui list`", "wait until `ppo-tui status {run}` shows that it has ended"),
-        ("stopped", "run `ppo-tui list`", "run `ppo-tui clean`"),
-        ("elsewhere", "run `PPO_TUI_HOME={home} ppo-tui list`", "run `PPO_TUI_HOME={home} ppo-tui clean`"),
-        ("removed", "run `ps -f {pid}`", "run `kill {pid}`"),
-        ("", "run `ps -f {pid}`", "run `kill {pid}` if no program of yours uses them"),
-    ],
-)
-def test_ray_without_the_leader_of_its_session_is_named_with_its_run(
-    whose: str, live: str, fix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@tabled
+def test_ray_without_the_leader_of_its_session_is_named_with_its_run(whose, live, fix, tmp_path, monkeypatch):
     """A process named raylet in a session of its own, whose leader ends; a run that may need it is waited for."""
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
     run = create("x")

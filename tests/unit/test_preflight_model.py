@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tables import tabled
 
 from launcher.check import model
 from launcher.check.finding import Finding
@@ -64,18 +65,7 @@ def checked(path: object, *settings: str, assume: str | None = "1x24") -> list[F
     return list(model.checks(judge(path, *settings, assume=assume)))
 
 
-@pytest.mark.parametrize(
-    ("name", "parameters"),
-    [
-        ("Qwen/Qwen2.5-0.5B-Instruct", 494_032_768),
-        ("Qwen/Qwen2.5-1.5B-Instruct", 1_543_714_304),
-        ("Qwen/Qwen2.5-3B", 3_085_938_688),
-        ("Qwen/Qwen2.5-7B-Instruct", 7_615_616_512),
-        ("Qwen/Qwen3-0.6B", 596_049_920),
-        ("meta-llama/Llama-3.2-1B-Instruct", 1_235_814_400),
-        ("HuggingFaceTB/SmolLM2-135M-Instruct", 134_515_008),
-    ],
-)
+@tabled
 def test_the_table_counts_what_the_models_cards_say(name: str, parameters: int) -> None:
     found = models.facts(name, {"HF_HOME": "/nowhere"})
     assert found is not None and (found.parameters, found.source) == (parameters, "table")
@@ -179,16 +169,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path, folder: Path) -> None:
     assert (only.id, only.level) == ("MODEL-4", "error") and "did you mean 'model'?" in only.message
 
 
-@pytest.mark.parametrize(
-    ("settings", "rule"),
-    [
-        (("rollout.tensor_model_parallel_size=3", "trainer.gpus=3"), "MODEL-1"),
-        (("rollout.tensor_model_parallel_size=7", "trainer.gpus=7"), "MODEL-1"),  # 14 heads, 2 key heads
-        (("actor.ulysses_sequence_parallel_size=3",), "P26"),
-        (("critic.fsdp.ulysses_sequence_parallel_size=3",), "P26"),
-        (("rollout.max_model_len=40000",), "P17"),
-    ],
-)
+@tabled
 def test_what_the_sizes_forbid(settings: tuple[str, ...], rule: str) -> None:
     what = judge("Qwen/Qwen2.5-0.5B-Instruct", *settings, assume="3x24")
     (only,) = model.shape(what)
@@ -228,13 +209,8 @@ def hub() -> Iterator[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "rule", "level"),
-    [("me/good", "MODEL-5", "info"), ("me/gated", "MODEL-6", "error"), ("me/Qwen2.5-0.5", "MODEL-4", "error")],
-)
-def test_what_the_hub_says(
-    hub: str, name: str, rule: str, level: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+@tabled
+def test_what_the_hub_says(hub, name, rule, level, monkeypatch, tmp_path):
     monkeypatch.setenv("HF_ENDPOINT", hub)
     monkeypatch.setenv("HF_HOME", str(tmp_path))
     for variable in ("HF_TOKEN", "HF_HUB_OFFLINE", "HF_HUB_CACHE"):
@@ -244,9 +220,7 @@ def test_what_the_hub_says(
     assert checked(name) == []  # a machine that is assumed may have it
 
 
-def test_what_the_cache_lacks_is_fetched(
-    hub: str, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_the_cache_lacks_is_fetched(hub, tmp_path, folder, monkeypatch):
     """A tokenizer alone in the cache is no broken model, unless the hub must not be asked."""
     repo = tmp_path / "hub/models--me--good"
     (repo / "snapshots").mkdir(parents=True)
@@ -287,14 +261,7 @@ def test_no_file_upsets_the_reader_of_headers(tmp_path: Path, content: bytes) ->
     assert models.read_header(path) in (None, {})
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ("{nope", "config.json is not valid JSON"),
-        ("[1]", "does not name exactly one architecture"),
-        ('{"model_type": "qwen2"}', "does not name exactly one architecture"),
-    ],
-)
+@tabled
 def test_a_configuration_that_says_nothing(folder: Path, content: str, words: str) -> None:
     (folder / "config.json").write_text(content)
     (only,) = checked(folder)
@@ -346,14 +313,7 @@ def test_adapters_and_checkpoints_are_no_models(folder: Path, tmp_path: Path) ->
     assert "no config.json" in only.message and "ppo-tui export --model" in only.fix
 
 
-@pytest.mark.parametrize(
-    ("name", "words", "fix"),
-    [
-        ("https://huggingface.co/Qwen/Qwen2.5-0.5B/tree/main", "is a URL", "use Qwen/Qwen2.5-0.5B"),
-        ("Qwen/Qwen2.5 0.5B", "neither a folder nor a valid model name", "use the folder"),
-        ("Qwen/Qwen2.5-0.5B-Instuct", "did you mean 'Qwen2.5-0.5B-Instruct'?", "hf download"),
-    ],
-)
+@tabled
 def test_names_that_are_none(name: str, words: str, fix: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HF_HOME", str(tmp_path))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")

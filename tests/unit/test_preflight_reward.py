@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tables import tabled
 from waiting import PATIENCE
 
 from launcher.check import reward
@@ -42,25 +43,12 @@ def test_a_good_function(trial: Callable[..., Trial]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("text", "scores"),
-    [
-        (GOOD + "    return {'score': len(solution_str) > 0, 'acc': 1, 'pred': 'x'}\n", (1.0, 1.0, 0.0) * 3),
-        ("a" + GOOD.removeprefix("a"), None),
-        ("async " + GOOD + "    return len(solution_str) > 0\n", (1.0, 1.0, 0.0) * 3),
-        (
-            "import functools\n" + GOOD + "    return bool(solution_str)\ncompute_score = functools.partial("
-            "compute_score)\n",
-            (1.0, 1.0, 0.0) * 3,
-        ),
-    ],
-    ids=["dict", "syntax", "async", "partial"],
-)
+@tabled
 def test_what_veRL_accepts(trial: Callable[..., Trial], text: str, scores: tuple[float, ...] | None) -> None:
     found = trial(text)
     assert found.ok == (scores is not None)
     if scores is not None:
-        assert found.scores == scores
+        assert [*found.scores] == scores
 
 
 def test_the_fields_of_a_dict_are_named(trial: Callable[..., Trial]) -> None:
@@ -69,25 +57,7 @@ def test_the_fields_of_a_dict_are_named(trial: Callable[..., Trial]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (
-            "def compute_score(**k):\n    return 1 +\n",
-            "line 2 cannot be loaded: SyntaxError: invalid syntax: return 1 +",
-        ),
-        ("import nowhere\n", "line 1 cannot be loaded: ModuleNotFoundError: No module named 'nowhere'"),
-        ("from . import helper\n", "cannot be loaded: ImportError"),
-        ("def compute_score(solution, truth):\n    return 1\n", "unexpected keyword argument 'data_source'"),
-        (GOOD + "\n    return 1 / 0\n", "fails at score.py, line 3: ZeroDivisionError"),
-        (GOOD + "    return None\n", "returns NoneType instead of a number"),
-        (GOOD + "    import numpy; return numpy.float32(1)\n", "a numpy.float32, which torch refuses to store"),
-        (GOOD + "    return {'acc': 1}\n", "a dict without 'score'; its keys: acc"),
-        (GOOD + "    return float('nan')\n", "nan, which is not a finite number"),
-        (GOOD + "    import os; os._exit(3)\n", "it ended with exit code 3"),
-        (GOOD + "    raise SystemExit\n", "fails at score.py, line 2: SystemExit"),
-    ],
-)
+@tabled
 def test_what_veRL_would_die_of(trial: Callable[..., Trial], text: str, words: str) -> None:
     found = trial(text)
     assert not found.ok
@@ -209,9 +179,7 @@ def test_a_plain_function_that_returns_a_coroutine_gives_no_score(trial: Callabl
 
 
 @pytest.mark.slow
-def test_a_slow_function_is_judged_by_its_first_calls(
-    trial: Callable[..., Trial], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slow_function_is_judged_by_its_first_calls(trial, monkeypatch):
     """Seconds for a score are usual where another model judges; they are no reason to refuse the run."""
     monkeypatch.setattr(reward, "ENOUGH", 1.0)
     found = trial("import time\n" + GOOD + "    time.sleep(2)\n    return 1.0\n")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from corpus import machine
+from tables import tabled
 
 from launcher.check import checks, software
 from launcher.check.subject import subject
@@ -60,19 +61,7 @@ def test_options_that_the_server_has_pass() -> None:
 
 
 @pytest.mark.usefixtures("installed")
-@pytest.mark.parametrize(
-    ("setting", "message", "fix"),
-    [
-        (
-            f"+{ENGINE}.mem_fraction=0.4",
-            "SGLang's server has no option 'mem_fraction' (did you mean 'mem_fraction_static'?)",
-            f"rename it to {ENGINE}.mem_fraction_static",
-        ),
-        (f"+{ENGINE}.sampling=local", "has no option 'sampling'", f"remove {ENGINE}.sampling"),
-        (f"+{ENGINE}.attention_backend=flash_infer", "no attention_backend 'flash_infer' (did you mean", "flashinfer"),
-        ("rollout.load_format=hf", "SGLang has no load_format 'hf'", "to one of auto, dummy, safetensors"),
-    ],
-)
+@tabled
 def test_what_the_server_lacks_is_named_with_the_nearest(setting: str, message: str, fix: str) -> None:
     ((said, advice),) = found(setting)
     assert message in said and fix in advice
@@ -92,19 +81,8 @@ def test_nothing_is_judged_where_sglang_is_not_installed() -> None:
     assert found("rollout.dtype=bf16", rule="ENGINE-2")[0][0] == "SGLang has no dtype 'bf16'"
 
 
-@pytest.mark.parametrize(
-    ("version", "packages", "setting", "told"),
-    [
-        ("0.5.12", {}, "rollout.engine=sglang", True),
-        ("0.5.11", {}, "rollout.engine=sglang", False),
-        ("0.5.12", {"flashinfer-python": "0.6.11"}, "rollout.engine=sglang", False),
-        ("0.5.12", {}, f"+{ENGINE}.attention_backend=triton", False),
-        ("0.5.11", {}, f"+{ENGINE}.attention_backend=flashinfer", True),
-    ],
-)
-def test_flashinfer_is_asked_for_where_the_attention_uses_it(
-    monkeypatch: pytest.MonkeyPatch, version: str, packages: dict[str, str], setting: str, told: bool
-) -> None:
+@tabled
+def test_flashinfer_is_asked_for_where_the_attention_uses_it(monkeypatch, version, packages, setting, told):
     have = {"verl": "0.9.1", "torch": "2.11.0", "sglang": version, **packages}
     env = verl_env.VerlEnv("/opt/python", "3.12.3", have, None, (), "13.0")
     monkeypatch.setattr(verl_env, "probe", lambda _: env)

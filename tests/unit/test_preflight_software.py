@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tables import tabled
 
 from launcher.check import hardware, login, software
 from launcher.check.facts import known_names
@@ -74,26 +75,8 @@ def test_the_supported_set_says_nothing(judged: Callable[..., list[Finding]]) ->
     assert judged() == []
 
 
-@pytest.mark.parametrize(
-    ("packages", "rule", "level", "words"),
-    [
-        ({"verl": None}, "SW-1", "error", "veRL is not installed"),
-        ({"ray": None}, "SW-2", "error", "ray is missing"),
-        ({"numpy": "1.26.4"}, "SW-3", "warning", "numpy is 1.26.4"),
-        ({"tensordict": "0.11.0"}, "SW-3", "warning", "tensordict is 0.11.0"),
-        ({"transformers": "5.6.0"}, "SW-3", "warning", "transformers is 5.6.0"),
-        ({"TransferQueue": None}, "P4", "error", "TransferQueue is missing"),
-        ({"orjson": None}, "P5", "error", "orjson is missing"),
-        ({"vllm": None}, "SW-5", "error", "vllm is missing"),
-        ({"vllm": "0.23.0"}, "SW-3", "warning", "requires ==0.24.0"),
-        ({"flashinfer_python": None}, "SW-6", "warning", "flashinfer is missing"),
-        ({"flash_attn": None}, "SW-7", "warning", "flash-attn is missing"),
-        ({"cuda": None}, "SW-4", "error", "built without CUDA"),
-    ],
-)
-def test_each_gap_comes_with_a_command(
-    judged: Callable[..., list[Finding]], packages: dict[str, str | None], rule: str, level: str, words: str
-) -> None:
+@tabled
+def test_each_gap_comes_with_a_command(judged, packages, rule, level, words):
     (only,) = judged(**packages)
     assert (only.id, only.level, only.group) == (rule, level, "software")
     assert words in only.message
@@ -136,20 +119,8 @@ def test_the_probe_asks_for_every_package_that_a_setting_may_require() -> None:
     assert {*wanted, "liger-kernel", "nvtx"} <= {*verl_env.PACKAGES}
 
 
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        (["data.train=hdfs://nodes/rows.parquet"], ["SW-14"]),
-        (["data.train=s3://bucket/rows.parquet", "data.val=s3://bucket/more.parquet"], ["SW-14", "SW-14"]),
-        (["data.train=https://example.org/rows.parquet"], []),
-        (["model.path=s3://bucket/model"], ["SW-14"]),
-        (["global_profiler.tool=nsys", "global_profiler.steps=[1]"], ["SW-2", "SW-2"]),
-        (["global_profiler.tool=nsys"], []),
-    ],
-)
-def test_what_reads_remote_paths_and_profiles_is_there(
-    settings: list[str], expected: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@tabled
+def test_what_reads_remote_paths_and_profiles_is_there(settings, expected, monkeypatch):
     env = VerlEnv("/opt/python", "3.12.3", GOOD, Path("/opt/verl"), REQUIRES, None)
     what = subject(load("gsm8k-0.5b-24gb", [*settings, "env.PATH=/nonexistent"]))
     monkeypatch.setattr(verl_env, "probe", lambda _: env)

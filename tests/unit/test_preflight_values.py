@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tables import tabled
 
 from launcher.check import checks
 from launcher.check.config.plausible import RULES, unusual
@@ -33,16 +34,7 @@ def found(preset: str, *settings: str) -> list[Finding]:
     return [each for each in checks.quick(what) if each.id.startswith("VALUE")]
 
 
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        (["model.use_liger=true", "model.use_fused_kernels=true"], True),
-        (["model.use_liger=true", "model.use_fused_kernels=false"], False),
-        (["actor.model_dtype=bf16", "actor.lr=2e-6"], True),
-        (["actor.model_dtype=bf16", "actor.lr=5e-5"], False),
-        (["actor.model_dtype=fp32", "actor.lr=2e-6"], False),
-    ],
-)
+@tabled
 def test_settings_that_leave_the_policy_as_it_is_are_a_warning(settings: list[str], expected: bool):
     what = subject(load("gsm8k-0.5b-24gb", settings), assume="1x80")
     levels = [each.level for each in checks.quick(what) if each.id == "OPT-3"]
@@ -94,15 +86,7 @@ def test_the_toy_is_usual_by_its_own_range():
     assert len(found("toy-cpu", "usual.actor.lr=null", "usual.critic.lr=null")) == 2
 
 
-@pytest.mark.parametrize(
-    ("setting", "message", "hint"),
-    [
-        ("usual.actor.lr=3", "usual.actor.lr is 3", "use the lowest and the highest value: [LOW, HIGH]"),
-        ("usual.actor.lr=[2,1]", "usual.actor.lr is [2, 1]", "use the lowest and the highest value: [LOW, HIGH]"),
-        ("usual.actor.lt=[1,2]", "usual: 'actor.lt' is not a field with a number", "did you mean 'actor.lr'?"),
-        ("usual.model.path=[1,2]", "usual: 'model.path' is not a field with a number", None),
-    ],
-)
+@tabled
 def test_a_range_that_cannot_be_is_refused(setting: str, message: str, hint: str | None, tmp_path: Path):
     with pytest.raises(UserError) as refused:
         load("toy-cpu", [setting])
@@ -143,17 +127,7 @@ def test_rates_are_those_of_verl():
             theirs.step()
 
 
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        (["actor.lr_warmup_steps=100"], "reaches only 1.8e-4 of 3e-4"),
-        (["actor.lr_warmup_steps=40"], "the warm-up takes 67 % of them"),
-        (["critic.lr_warmup_steps_ratio=0.9"], "most of the run is warm-up"),
-        (["trainer.critic_warmup=50", "actor.lr_warmup_steps=20"], "its schedule has 10 steps"),
-        (["actor.lr_scheduler_type=cosine", "actor.lr=1.2e-5"], "falls from 1.2e-5 to 8.2e-9: for 72 % of the run"),
-        (["actor.lr_scheduler_type=cosine", "actor.num_cycles=2"], "the learning rate rises again"),
-    ],
-)
+@tabled
 def test_a_learning_rate_is_judged_over_the_whole_run(settings: list[str], says: str):
     (one,) = found("toy-cpu", *settings)
     assert one.id == "VALUE-12" and says in one.message

@@ -9,6 +9,7 @@ import caches
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from tables import tabled
 
 from launcher.core.errors import UserError
 from launcher.preset.draft import ChangedOnDisk, Draft, free_name
@@ -75,19 +76,7 @@ def test_set_unset_undo_redo_and_save_keep_every_other_line(mine: Path) -> None:
     assert draft.loaded().preset.actor.shuffle is True
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "why"),
-    [
-        ("actor.lr", "2", "'actor.lr'|at most 1"),
-        ("actor.lr", "fast", "is not allowed; use a number of at least 0"),
-        ("actor.strategy", "fsdp3", "did you mean 'fsdp'"),
-        ("trainer.epochs", "1.5", "whole number"),
-        ("env.HF_TOKEN", "x", "secret"),
-        ("extends", "toy-cpuu", "toy-cpu"),
-        ("data.train", "$NOWHERE/x", "NOWHERE"),
-        ("actor.shuffle", "5", "true or false"),
-    ],
-)
+@tabled
 def test_what_cannot_be_is_said_while_it_is_typed_and_never_set(mine: Path, name: str, text: str, why: str) -> None:
     import re
 
@@ -245,23 +234,7 @@ def test_a_draft_survives_a_screen_that_went_away(mine: Path) -> None:
     assert not restore_unsaved(open_draft("mine"))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "actor:\n  ? [lr]\n  : 1\n",
-        "1: 2\n",
-        "- a\n",
-        "",
-        "# words",
-        "---\na: 1\n---\nb: 2\n",
-        "\0",
-        "a: *b\n",
-        "overrides: 5\n",
-        "env: [A]\n",
-        "actor: {lr: 1, lr: 2}\n",
-        "health: {rules: 5}\n",
-    ],
-)
+@tabled
 def test_no_text_is_too_odd_to_be_opened(mine: Path, text: str) -> None:
     mine.write_text(text)
     draft = open_draft("mine")
@@ -332,9 +305,7 @@ def test_an_empty_file_is_what_its_draft_is_compared_with(tmp_path):
         ),
     ],
 )
-def test_a_mistyped_name_is_renamed_in_one_change(
-    tmp_path: Path, text: str, names: tuple[str, str], renamed: dict[tuple[str, ...], float]
-) -> None:
+def test_a_mistyped_name_is_renamed_in_one_change(tmp_path, text, names, renamed):
     draft = Draft(tmp_path / "mine.yaml", text, on_disk=text)
     draft.rename(*names)
     assert {where: draft.value(where) for where in renamed} == renamed and not draft.reading.errors

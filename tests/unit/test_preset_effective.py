@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from corpus import older
 from drafted import of_draft
+from tables import tabled
 from verl_wheels import VERSIONS
 
 from launcher.core.errors import UserError
@@ -156,19 +155,8 @@ def test_a_sequence_of_the_critic_is_shared_in_every_version() -> None:
     assert new.sequence_parallel("critic") == 2
 
 
-@pytest.mark.parametrize(
-    ("keys", "critic", "reference", "groups"),
-    [
-        ({}, None, None, None),
-        ({"algorithm.adv_estimator": "gae"}, True, None, False),
-        ({"algorithm.adv_estimator": "grpo_passk", "algorithm.use_kl_in_reward": False}, False, None, True),
-        ({"algorithm.adv_estimator": "gae", "critic.enable": "false"}, False, None, False),
-        ({"actor_rollout_ref.actor.use_kl_loss": "True"}, None, True, None),
-    ],
-)
-def test_a_log_and_a_preset_answer_alike(
-    keys: dict[str, Any], critic: bool | None, reference: bool | None, groups: bool | None
-) -> None:
+@tabled
+def test_a_log_and_a_preset_answer_alike(keys, critic, reference, groups):
     log = RunConfig(keys)
     assert (log.has_critic, bool(log.has_reference), log.group_based) == (critic, bool(reference), groups)
     if keys:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import tabled
 
 from launcher.core.errors import UserError
 from launcher.preset.files import available, load, restore, shipped, summary
@@ -119,17 +120,7 @@ def test_an_override_in_a_file_is_mapped_to_the_field_and_a_later_file_wins(writ
     assert load(write("extends: base.yaml\nactor: {lr: 3e-6}\n")).preset.actor.lr == 3e-6
 
 
-@pytest.mark.parametrize(
-    ("old", "field", "value"),
-    [
-        ("custom_reward_function.path=/r.py", "reward.path", "/r.py"),
-        ("reward_model.reward_manager=dapo", "reward.manager", "dapo"),
-        ("critic.model.fsdp_config.param_offload=true", "critic.param_offload", True),
-        ("actor_rollout_ref.actor.grad_clip=0.5", "actor.clip_grad", 0.5),
-        ("critic.ppo_max_token_len_per_gpu=99", "critic.ppo_max_token_len_per_gpu", 99),
-        ("ray_init.num_cpus=4", "cluster.cpus", 4),
-    ],
-)
+@tabled
 def test_a_key_of_an_older_version_is_the_same_value_too(write, old, field, value):
     layer = load(write(BASE), [old]).layer
     assert layer[tuple(field.split("."))].value == value
@@ -219,72 +210,13 @@ def test_every_value_knows_where_it_comes_from(write):
 # --- what is said when a preset is wrong
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("actor:\n  lrr: 1e-6", ["mine.yaml, line 2", "actor.lrr", "did you mean 'actor.lr'"]),
-        ("acter: {}", ["line 1", "acter", "did you mean 'actor'"]),
-        ("frob: {}", ["frob", "model, data, actor"]),
-        ("actor: 3", ["line 1", "'actor' is 3", "use a mapping"]),
-        ("actor:\n  lr: fast", ["line 2", "actor.lr is 'fast'", "a number of at least 0 and at most 1"]),
-        ("actor:\n  lr: 2", ["line 2", "actor.lr is 2", "at most 1"]),
-        ("actor: {lr: '1e-6'}", ["actor.lr is '1e-6'", "a number"]),
-        ("rollout: {gpu_memory_utilization: 1}", ["gpu_memory_utilization is 1", "above 0 and below 1"]),
-        ("rollout: {temperature: .nan}", ["rollout.temperature is nan"]),
-        ("rollout: {n: 1.5}", ["rollout.n is 1.5", "a whole number"]),
-        ("rollout: {n: true}", ["rollout.n is True", "a whole number"]),
-        ("kl: {in_reward: yes}", ["kl.in_reward is 'yes'", "true or false"]),
-        ("actor: {strategy: fsdpp}", ["'fsdpp'", "did you mean 'fsdp'", "one of fsdp, fsdp2"]),
-        ("actor: {lr: 2}\ncritic: {lr: 3}", ["actor.lr is 2", "(and 1 more error)"]),
-        ("trainer: {loggers: [1]}", ["trainer.loggers is [1]", "a list"]),
-        ("env: {A: [1]}", ["env.A", "text"]),
-        ("overrides: {a b: 1}", ["'a b' is not a valid key"]),
-        ("overrides: {actor_rollout_ref.actor.optim.lr: x}", ["line 1", "actor_rollout_ref.actor.optim.lr is 'x'"]),
-        ("data: {train: $NOPE/x}", ["data.train", "$NOPE is not set"]),
-        ("data: {train: ~nobody-here/x}", ["data.train", "no home folder"]),
-        ("extends: toy-cpx", ["line 1", "'toy-cpx'", "did you mean 'toy-cpu'", "ppo-tui preset list"]),
-        ("extends: ./none.yaml", ["line 1", "file not found", "none.yaml"]),
-        ("extends: [a]", ["extends is ['a']", "use the name of a preset"]),
-        ("extends: mine.yaml", ["circular extends", "mine.yaml extends mine.yaml"]),
-        ("a: [1", ["line 1", "not valid YAML", "; close the [ opened in line 1"]),
-        ("a: 1\nactor: {lr: 1\n", ["line 3", "; close the { opened in line 2"]),
-        ("model: [", ["; close the [ opened in line 1"]),
-        ("a: 1\nactor: {b: [1,\n\n", ["; close the [ opened in line 2"]),
-        ("a: {b: [1],\n", ["; close the { opened in line 1"]),
-        ('a: "1\nb: 2\n', ["; close the quote opened in line 1"]),
-        ("a:\n\tb: 1\n", ["; use spaces instead of the tab in line 2"]),
-        ("seed: 1\nseed: 2\n", ["; remove line 2, or the other one with this name"]),
-        ("a: b: c\n", ["; correct line 1: its indentation, colons and quotes"]),
-        ("actor: {}\nactor: {}", ["line 2", "duplicate"]),
-        ("\0", ["not valid YAML"]),
-        ("- a", ["a preset must be a mapping"]),
-        ("env: {HF_TOKEN: hf_x}", ["HF_TOKEN looks like a secret", "export HF_TOKEN in the shell"]),
-        ("env: {MLFLOW_TRACKING_URI: 'http://u:pw@h'}", ["looks like a secret"]),
-        ("env: {VERL_FILE_LOGGER_PATH: /x}", ["is set by ppo-tui"]),
-        ("env: {RAY_ADDRESS: auto}", ["cluster.address"]),
-        ("env: {'A B': 1}", ["is not a valid environment variable"]),
-    ],
-)
+@tabled
 def test_what_is_said_about_a_file(write, text, said):
     answer = refused(write(text))
     assert [part for part in said if part not in answer] == [], answer
 
 
-@pytest.mark.parametrize(
-    ("setting", "said"),
-    [
-        ("actor.lrr=1", ["'actor.lrr'", "did you mean 'actor.lr'"]),
-        ("actor.lr=fast", ["actor.lr is 'fast'", "a number"]),
-        ("actor_rollout_ref.actor.optim.lr=-1", ["actor_rollout_ref.actor.optim.lr is -1", "at least 0"]),
-        ("actor.lr", ["KEY=VALUE"]),
-        ("actor=1", ["'actor' is a group"]),
-        ("overrides=1", ["'overrides' is a group"]),
-        ("~critic.optim=", ["is not supported"]),
-        ("extends=toy-cpu", ["only be set in a preset file"]),
-        ("zzz.y=1", ["'zzz.y'", "use one of"]),
-        ("+ray_kwargs.ray_init.runtime_env.env_vars.WANDB_API_KEY=abc", ["looks like a secret"]),
-    ],
-)
+@tabled
 def test_what_is_said_about_a_setting(write, setting, said):
     answer = refused(write(BASE), setting)
     assert [part for part in said if part not in answer] == [], answer

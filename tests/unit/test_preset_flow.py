@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from drafted import of_draft
+from tables import tabled
 
 from launcher.preset import effective
 from launcher.preset.field_values import where_of
@@ -68,20 +69,8 @@ def test_a_mini_batch_that_does_not_divide_is_padded() -> None:
     assert of(data__train_batch_size=64, actor__ppo_mini_batch_size=128).padding == 64
 
 
-@pytest.mark.parametrize(
-    ("rows", "steps", "found", "early", "checkpoints"),
-    [
-        (1000, None, 27, False, 3),
-        (1000, 20, 20, False, 2),
-        (1000, 40, 27, True, 2),  # without the last one, which the epoch limit leaves out
-        (None, 40, 40, False, 4),
-        (None, None, None, False, None),
-        (50, None, 0, False, 0),
-    ],
-)
-def test_what_ends_a_run(
-    rows: int | None, steps: int | None, found: int | None, early: bool, checkpoints: int | None
-) -> None:
+@tabled
+def test_what_ends_a_run(rows, steps, found, early, checkpoints):
     run = of(
         rows,
         data__train_batch_size=110,

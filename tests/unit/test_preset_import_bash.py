@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import tabled
 
 from launcher.core.errors import UserError
 from launcher.preset.files import load_text
@@ -35,24 +36,7 @@ def shell_words(script: str) -> list[str]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "a.b=1 'c.d=x y' \"e.f=$HOME\" g.h=\\$X",
-        'a.b="it\'s" c.d=\'say "x"\' e.f="back\\\\slash \\" \\n"',
-        'a.b=${NONE:-d e} c.d="${NONE:-d e}" e.f=${NONE:-${HOME}}',
-        'a.b=${NONE:-"x"} c.d="${NONE:-"x y"}" e.f=${NONE:-\'x\'} g.h="${NONE:-\'x\'}"',
-        "a.b=pre'mid'\"post\" '' \"\" c#d=1 # comment",
-        '"${EMPTY[@]}" "$@" "$NONE" a.b=1',
-        "a.b=$((2 * (3 + 4))) c.d=$((7 / 2))",
-        "a.b=1 \\\n  c.d=2",
-        'a=${P##*/} b=${P%/*} c="${P%%.*}" d=${P#*/} e=${P%.zip} f=${P%"-7B.tar.gz"}',
-        'a=${P//./_} b=${P/./_} c="${P//[0-9]/}" d=${P//\\//-} e=${P/wen*/}',
-        'a=${P^^} b=${P,,} c=${P^} d="${V#one}"',
-        'a=$(basename $P) b=$(basename "$P" .gz) c="$(dirname "$P")" d=`dirname $P`',
-        'a=$(cd "$(dirname "$P")/.." && pwd) b=$(basename "$(dirname $P)")',
-    ],
-)
+@tabled
 def test_words_are_those_of_the_shell(words):
     before = "EMPTY=()\nARR=('x y' z)\nV='one two'\nP=/usr/lib/Qwen2.5-7B.tar.gz\n"
     ours = overrides(f'{before}python -m verl.trainer.main_ppo {words} "${{ARR[@]}}" $V')

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from own_script import SCRIPT
+from tables import tabled
 
 from launcher.core.errors import UserError
 from launcher.preset.files import load, load_text, restore, shipped
@@ -60,24 +61,7 @@ def test_the_text_says_where_it_comes_from_and_keeps_home_short():
     assert "lr: 1e-6" in text
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "python -m verl.trainer.main_ppo data.train_batch_size=8",
-        "  $ python3 -u -m verl.trainer.main_ppo \\\n data.train_batch_size=8 \\\n",
-        "PYTHONUNBUFFERED=1 nohup python -m verl.trainer.main_ppo data.train_batch_size=8 > log 2>&1 &",
-        "env -u RAY_ADDRESS A=1 python -m verl.trainer.main_ppo 'data.train_batch_size=8'",
-        "python verl/trainer/main_ppo.py data.train_batch_size=8 --config-name=ppo_trainer",
-        "cd verl && python -m verl.trainer.main_ppo data.train_batch_size=8 | tee log",
-        "ray job submit --address=$A -- python3 -m verl.trainer.main_ppo \\ data.train_batch_size=8 \\ ",
-        "data.train_batch_size=8 \\\n",
-        'if [ -z "$X" ]; then python -m verl.trainer.main_ppo data.train_batch_size=8; fi',
-        "cat <<EOF\npython -m verl.trainer.main_ppo data.train_batch_size=9\nEOF\n"
-        "python -m verl.trainer.main_ppo data.train_batch_size=8",
-        "python -m verl.trainer.main_ppo data.train_batch_size=9\r\n"
-        "python -m verl.trainer.main_ppo data.train_batch_size=8\r\n",
-    ],
-)
+@tabled
 def test_commands_as_they_are_pasted(command):
     preset, _ = imported(command)
     assert preset.data.train_batch_size == 8
@@ -229,27 +213,7 @@ def test_functions_conditions_loops_and_option_parsers_are_followed():
     assert len(notes) == 1  # veRL's defaults
 
 
-@pytest.mark.parametrize(
-    ("script", "loss"),
-    [
-        (
-            "RUN actor_rollout_ref.model.path=$MODEL",
-            "the script does not set MODEL; pass MODEL=VALUE after the script name",
-        ),
-        ("RUN actor_rollout_ref.model.path=$1", "the script does not set 1; pass VALUE after the script name"),
-        ("RUN data.seed=$(date +%s)", "data.seed is known only when the script runs: $(date +%s)"),
-        ("N=$(nvidia-smi -L | wc -l)\nRUN trainer.n_gpus_per_node=$N", "only when the script runs: $(nvidia-smi -L"),
-        ("if nvidia-smi; then B=8; else B=16; fi\nRUN data.train_batch_size=$B", "B, set where nvidia-smi"),
-        ("for b in 8 16; do RUN data.train_batch_size=$b; done", "2 different veRL commands"),
-        ("if ray status; then RUN data.seed=1; else RUN data.seed=2; fi", "started differently if: ray status"),
-        ("f() { if nvidia-smi; then B=8; return 0; fi; B=16; }\nf\nRUN data.train_batch_size=$B", "B, set where"),
-        ("f() { if nvidia-smi; then return 0; fi; return 1; }\nB=8; if f; then B=16; fi\nRUN data.seed=$B", "B, set"),
-        ("for i in 1 2; do nvidia-smi -i $i | grep -q x || continue; A+=$i; done\nRUN data.seed=$A", "A, set where"),
-        ("RUN data.seed=1 oops", "not KEY=VALUE: oops"),
-        ("RUN data.seed=1 trainer.resume_mode=resume_path", "continue a checkpoint"),
-        ("RUN data.seed=1\nlaunch.py --x data.seed=2", "launch.py --x data.seed=2, which sets data.seed"),
-    ],
-)
+@tabled
 def test_what_would_train_differently_is_refused(script, loss):
     source = Source(script.replace("RUN", "python3 -m verl.trainer.main_ppo trainer.nnodes=1"), HERE)
     with pytest.raises(Lossy) as refused:

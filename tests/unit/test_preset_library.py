@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tables import tabled
 
 from launcher.core import paths
 from launcher.core.errors import UserError
@@ -59,16 +60,7 @@ def test_relative_paths_keep_their_meaning(tmp_path):
     assert "# ours" in users()["mine"].read_text()
 
 
-@pytest.mark.parametrize(
-    ("name", "new", "complaint"),
-    [
-        ("gsm8k-0.5b-24gb", "taken", "already exists"),
-        ("gsm8k-0.5b-24gb", "with space", "is not a valid preset name"),
-        ("gsm8k-0.5b-24gb", "", "is not a valid preset name"),
-        ("gsm8k-0.5b-24gb", ".hidden", "is not a valid preset name"),
-        ("gsm8k-0.5b-25gb", "new", "did you mean 'gsm8k-0.5b-24gb'"),
-    ],
-)
+@tabled
 def test_copies_that_cannot_be(write, name, new, complaint):
     write("taken", "model: {path: a/b}\n")
     with pytest.raises(UserError, match=complaint):
@@ -182,21 +174,7 @@ GIB = 1 << 30
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("gpus", "name"),
-    [
-        ([], "toy-cpu"),
-        ([16 * GIB], "toy-cpu"),
-        ([int(22.5 * GIB)], "gsm8k-0.5b-24gb"),  # an L4
-        ([24 * GIB], "gsm8k-0.5b-24gb"),
-        ([24 * GIB] * 2, "gsm8k-0.5b-24gb"),
-        ([48 * GIB] * 4, "gsm8k-0.5b-24gb"),
-        ([int(79.6 * GIB)], "gsm8k-0.5b-h800"),
-        ([24 * GIB] * 8, "gsm8k-0.5b-8gpu"),
-        ([80 * GIB] * 8, "math-7b-8gpu"),
-        ([80 * GIB, 16 * GIB], "gsm8k-0.5b-h800"),
-    ],
-)
+@tabled
 def test_the_preset_for_a_machine(gpus, name):
     found, why = recommend(gpus)
     assert found == name

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from ppo_tui_inside.probes.small_model import shrunk
+from tables import tabled
 from waiting import PATIENCE
 
 from launcher.check import worker
@@ -57,15 +58,7 @@ def test_separate_async_has_a_place_for_its_engine():
     assert (preset.rollout.gpus, preset.rollout.weight_transfer, preset.data.train_batch_size) == (1, "gloo", 3)
 
 
-@pytest.mark.parametrize(
-    ("setting", "why"),
-    [
-        ("actor.strategy=megatron", "only FSDP, not megatron"),
-        ("model_engine=veomni", "only FSDP, not veomni"),
-        ("reward.use_model=true", "no engine for a reward model"),
-        ("+distillation.enabled=true", "no engine for the teacher of a distillation"),
-    ],
-)
+@tabled
 def test_what_no_cpu_can_rehearse_is_refused(setting: str, why: str):
     with pytest.raises(UserError, match=why):
         rehearsal.models(load("gsm8k-grpo-24gb", [setting]))

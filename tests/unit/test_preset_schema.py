@@ -1,12 +1,12 @@
 """What the form, the errors and the translation read of each field."""
 
 import functools
-import math
 import operator
 from collections.abc import Iterator, Mapping
 from typing import Any, get_origin, get_type_hints
 
 import pytest
+from tables import tabled
 
 from launcher.health.catalogue import rules
 from launcher.preset.choices import verl_keys
@@ -93,20 +93,7 @@ def test_every_row_is_an_attribute_with_its_default():
     }
 
 
-@pytest.mark.parametrize(
-    ("name", "allowed", "refused"),
-    [
-        ("actor.lr", [0, 1, 1e-6, None], [-1e-9, 1.5, "1e-6", True, math.nan, math.inf, [1.0]]),
-        ("actor.ppo_epochs", [1, 7, None], [0, 1.0, True, "1"]),
-        ("actor.shuffle", [True, False, None], [1, "true"]),
-        ("actor.lr_scheduler_type", ["constant", "cosine", None], ["linear", 1]),
-        ("actor.betas", [[0.9, 1], [], None], [0.9, ["0.9"], [math.nan]]),
-        ("data.train", ["a", ["a", "b"], None], [1, [1]]),
-        ("trainer.gpus", [1], [0, None]),
-        ("trainer.max_actor_ckpt_to_keep", [0, None], [-1]),
-        ("env", [{}], [None, []]),
-    ],
-)
+@tabled
 def test_values_of_a_field_are_strict(name, allowed, refused):
     spec = FIELDS[name]
     assert [value for value in allowed if not spec.allows(value)] == []
@@ -134,15 +121,7 @@ def test_every_fix_of_the_health_checklist_is_the_advice_of_a_field():
     assert flag_advice("") == []
 
 
-@pytest.mark.parametrize(
-    ("typed", "first"),
-    [
-        ("data.train_b", "data.train_batch_size"),
-        ("+data.train_b", "data.train_batch_size"),
-        ("kl_loss_coef", "actor_rollout_ref.actor.kl_loss_coef"),
-        ("TRAINER.total_e", "trainer.total_epochs"),
-    ],
-)
+@tabled
 def test_completion_by_beginning_then_by_part(typed, first):
     assert verl_keys(typed)[0] == first
 
@@ -154,20 +133,7 @@ def test_completion_knows_the_version():
     assert verl_keys("nothing.like.it") == []
 
 
-@pytest.mark.parametrize(
-    ("key", "version", "value"),
-    [
-        ("actor_rollout_ref.actor.optim.lr", "0.9.1", 1e-6),
-        ("actor_rollout_ref.rollout.max_num_seqs", "0.9.1", 256),
-        ("actor_rollout_ref.rollout.max_num_seqs", "0.8.0", 1024),
-        ("actor_rollout_ref.rollout.max_num_seqs", "0.8.3", 1024),
-        ("actor_rollout_ref.rollout.max_num_seqs", "1.0.0", 256),
-        ("actor_rollout_ref.rollout.name", "0.9.1", None),
-        ("critic.ppo_mini_batch_size", "0.9.1", 256),
-        ("critic.forward_max_token_len_per_gpu", "0.9.1", 32768),
-        ("no.such.key", "0.9.1", None),
-    ],
-)
+@tabled
 def test_verls_defaults(key, version, value):
     assert EffectiveConfig(version=version).get(key) == value
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tables import tabled
 
 from launcher.console.causes import catalogue
 from launcher.health.catalogue import rules
@@ -30,39 +31,13 @@ def offer(fix: Any, preset: Any = PRESET) -> Offer:
     return found
 
 
-@pytest.mark.parametrize(
-    ("fix", "field", "settings"),
-    [
-        ({"set": {f"{ROLLOUT}.enforce_eager": "True"}}, "rollout.enforce_eager", ["rollout.enforce_eager=true"]),
-        ({"lower": {f"{ROLLOUT}.max_num_seqs": "64"}}, "rollout.max_num_seqs", ["rollout.max_num_seqs=64"]),
-        (
-            {"set": {f"{ACTOR}.fsdp_config.param_offload": "True", f"{ACTOR}.fsdp_config.optimizer_offload": "True"}},
-            "actor.param_offload",
-            ["actor.param_offload=true", "actor.optimizer_offload=true"],
-        ),
-        ({"set": {"algorithm.kl_penalty": ["abs", "mse"]}}, "kl.estimator", ["kl.estimator=abs"]),
-        ({"choose": {"data.train_files": "existing files"}}, "data.train", []),
-        (
-            {"set": {"env.WANDB_MODE": "offline"}, "why": ", which skips it"},
-            "env.WANDB_MODE",
-            ["env.WANDB_MODE=offline"],
-        ),
-        ({"choose": {"env.RAY_TMPDIR": "a short path"}}, "env.RAY_TMPDIR", []),
-        ({"set": {"+trainer.mine": "..."}, "why": "only if veRL reads it"}, "+trainer.mine", []),
-    ],
-)
+@tabled
 def test_a_fix_names_a_field_and_values(fix: dict[str, object], field: str, settings: list[str]) -> None:
     found = offer(fix)
     assert (found.field, list(settings_of(found.edits))) == (field, settings)
 
 
-@pytest.mark.parametrize(
-    "fix",
-    [
-        "do not set `trainer.v1.sampler.sync_refill_failed_groups=True`: the run never ends",
-        {"or": True, "set": {"trainer.resume_mode": "auto"}},  # ppo-tui's own
-    ],
-)
+@tabled
 def test_other_fixes_change_no_preset(fix: str | dict[str, object]) -> None:
     assert offer(fix).field is None
 
@@ -185,22 +160,6 @@ def test_each_fix_of_the_catalogue_can_be_followed(fix: Fix) -> None:
         restore("fixed", PRESET, settings_of(found.edits))
 
 
-@pytest.mark.parametrize(
-    ("fix", "text"),
-    [
-        ("run `dmesg`", "run `dmesg`"),
-        ({"set": {"a.b": "1", "c.d": "2"}, "why": ": both"}, "set a.b=1 and c.d=2: both"),
-        ({"or": True, "set": {"a.b": ["kl", "abs", "mse"]}}, "or set a.b=kl, abs or mse"),
-        ({"when": "on AMD", "set": {"env.X": "1"}, "why": "to see it"}, "on AMD: set env.X=1 to see it"),
-        ({"lower": {"a.b": ["8", "1"], "c.d": []}}, "lower a.b (for example to 8, then 1) and c.d"),
-        ({"do": "keep fewer", "set": {"a.b": 1}, "raise": "c.d"}, "keep fewer: set a.b=1 and raise c.d"),
-        ({"choose": {"a.b": "a file", "c.d": "a file"}}, "set a.b and c.d to a file"),
-        ({"choose": {"a.b": "a file", "c.d": "its function"}}, "set a.b to a file and c.d to its function"),
-        ({"do": "use a smaller model", "choose": {"a.b": ""}}, "use a smaller model: a.b"),
-        ({"remove": ["a.b"], "why": "(not needed)"}, "remove a.b (not needed)"),
-        ({"check": {"a.b": "must be finite"}}, "check a.b, which must be finite"),
-        ({"set": {"a.b": True}}, "set a.b=true"),
-    ],
-)
+@tabled
 def test_the_sentence_of_a_fix(fix: str | dict[str, object], text: str) -> None:
     assert fix_of(fix).text == text

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tables import tabled
 
 from launcher.core.errors import UserError
 from launcher.core.secret_forms import is_secret
@@ -102,13 +103,7 @@ def test_grpo_has_no_critic():
     assert launch("gsm8k-grpo-24gb").keys["algorithm.adv_estimator"] == "grpo"
 
 
-@pytest.mark.parametrize(
-    ("version", "path", "name"),
-    [
-        ("0.6.1", "custom_reward_function.path", "custom_reward_function.name"),
-        ("0.9.1", "reward.custom_reward_function.path", "reward.custom_reward_function.name"),
-    ],
-)
+@tabled
 def test_a_reward_function_by_version(version, path, name):
     keys = launch("gsm8k-0.5b-24gb", "reward.path=/r.py", "reward.function=score", version=version).keys
     assert (keys[path], keys[name]) == ("/r.py", "score")

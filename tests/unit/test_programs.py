@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from corpus import Case, cases, machine
+from tables import tabled
 
 from launcher.check.checks import quick
 from launcher.check.config import RULES
@@ -64,16 +65,7 @@ def levels(found: list[Finding]) -> set[tuple[str, str]]:
     return {(each.id, each.level) for each in found}
 
 
-@pytest.mark.parametrize(
-    ("folder", "entry"),
-    [
-        ("", "harbor.train"),
-        ("", "examples/math/train.py"),
-        ("examples/math", "train.py"),
-        ("examples/math", "run.py"),
-        ("examples/math", "call.py"),
-    ],
-)
+@tabled
 def test_the_configuration_of_a_program_is_found_without_importing_it(clone: Path, folder: str, entry: str):
     found = judged(clone / folder, entry)
     assert isinstance(found.config, Found)
@@ -192,15 +184,7 @@ LIST = "Error executing job with overrides: ['actor_rollout_ref.rollout.n=4', 'd
 TRACE = 'Traceback (most recent call last):\n  File "{}", line 9, in main\n    run(config)\n'
 
 
-@pytest.mark.parametrize(
-    ("file", "entry"),
-    [
-        ("/home/u/harbor/examples/math/train.py", "/home/u/harbor/examples/math/train.py"),
-        ("/v/lib/python3.12/site-packages/harbor/train.py", "harbor.train"),
-        ("/opt/verl/trainer/main_ppo.py", ""),
-        ("/home/u/recipe/dapo/main_dapo.py", "recipe.dapo.main_dapo"),
-    ],
-)
+@tabled
 def test_a_pasted_traceback_names_the_program(file: str, entry: str, tmp_path: Path):
     text = from_script(Source(LIST + TRACE.format(file), tmp_path), "p").text
     assert (f"entry_point: {entry}" in text) if entry else ("entry_point" not in text)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import tabled
 
 from launcher.metrics import responses
 from launcher.metrics.glossary import UNKNOWN, describe
@@ -77,18 +78,8 @@ def test_groups_without_variance_are_told_apart() -> None:
     assert "length_right" not in figures(continuous), "a reward model's score makes no response right"
 
 
-@pytest.mark.parametrize(
-    ("beside", "audit"),
-    [
-        ({"acc": True}, 1.0),
-        ({"acc": 1.0, "audit": 0.25}, 0.25),
-        ({"audit": "good"}, None),
-        ({"audit": float("nan")}, None),
-    ],
-)
-def test_the_audit_is_what_the_reward_function_says_beside_the_score(
-    beside: dict[str, Any], audit: float | None
-) -> None:
+@tabled
+def test_the_audit_is_what_the_reward_function_says_beside_the_score(beside, audit):
     found = figures([{**row, **beside} for row in said("a", "x", "y")])
     assert found.get("audit") == audit
 

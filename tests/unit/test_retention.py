@@ -9,6 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 from commands import call
+from tables import tabled
 from whole_run import whole_run
 
 from launcher.core.files import discard
@@ -72,13 +73,8 @@ def test_the_oldest_checkpoints_go_but_the_newest_of_each_run(runs: list[RunDir]
     ] * 3
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [("many", "use a text such as"), ("''", "use a text such as"), ("5 GB of checkpoints", "use a text such as")],
-)
-def test_wrong_limits_are_a_sentence_and_remove_nothing(
-    runs: list[RunDir], tmp_path: Path, text: str, said: str
-) -> None:
+@tabled
+def test_wrong_limits_are_a_sentence_and_remove_nothing(runs, tmp_path, text, said):
     keep(tmp_path, text)
     _, err, code = call(["clean", "--yes"])
     assert code == 2 and said in err.decode() and len(all_runs()) == len(runs)

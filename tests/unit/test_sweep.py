@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tables import tabled
 
 from launcher.cli import queueing as commands
 from launcher.compare.comparison import Compared, tagged
@@ -40,18 +41,7 @@ def test_every_combination_has_its_seeds() -> None:
     assert load("toy-cpu", ours[0]).preset.health["stop_on"] == ["KL-1"]
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        (["actor.lr=1e-6,,2e-6"], "place 2"),
-        (["actor.lr=1e-6,1e-6"], "1e-6 twice"),
-        (["actor.lr"], "not a setting"),
-        ([], "no 'sweep:' block"),
-        (["actor.lr=1e-6,fast"], "fast"),
-        (["actor.lrr=1e-6"], "actor.lr"),
-        ([f"trainer.steps={','.join(map(str, range(1, 66)))}"], "65 runs"),
-    ],
-)
+@tabled
 def test_a_wrong_sweep_is_refused_whole(changes: list[str], words: str) -> None:
     with pytest.raises(UserError, match=words):
         arms("toy-cpu", changes)

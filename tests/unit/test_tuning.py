@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from commands import call
 from fake_nvml import FakeGpu, FakeNvml
+from tables import tabled
 
 from launcher.check.subject import subject
 from launcher.core.errors import UserError
@@ -94,13 +95,7 @@ def _peak(used: float, total: int | None, needed: float | None = None) -> Peak:
     return Peak(int(used * GIB), total, int((used if needed is None else needed) * GIB))
 
 
-@pytest.mark.parametrize(
-    ("preset", "used", "needed"),
-    [
-        ("share-0.3", 23.7, 19.9),  # its peak is in the update of the actor, with 5.6 GiB of cache
-        ("share-0.7", 23.8, 23.8),  # its peak is in the rollout, when there is no cache
-    ],
-)
+@tabled
 def test_memory_that_torch_frees_when_it_needs_it_is_not_needed(preset: str, used: float, needed: float) -> None:
     """Two runs in 24 GB on a GPU."""
     run = RunDir(DATA / "peaks" / preset)
@@ -198,9 +193,7 @@ def _interrupting(said: list[str], after: int) -> Callable[[str], None]:
     return narrate
 
 
-def test_a_probe_that_fails_for_another_reason_ends_it(
-    runs: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_probe_that_fails_for_another_reason_ends_it(runs, tmp_path, monkeypatch):
     begin = tuning.start
 
     def fails(*args: Any, **kwargs: Any) -> RunDir:
@@ -213,13 +206,7 @@ def test_a_probe_that_fails_for_another_reason_ends_it(
         tune(small(), tmp_path / "x.yaml", lambda _: None)
 
 
-@pytest.mark.parametrize(
-    ("console", "memory"),
-    [
-        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n", True),
-        ("ValueError: no such column\n", False),
-    ],
-)
+@tabled
 def test_out_of_memory_is_a_result(runs: list[list[str]], console: str, memory: bool) -> None:
     run = tuning.start(Plan.of("toy-cpu"), force=False)
     attempt = run.attempt(1)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from tables import tabled
 from terminal import Terminal
 from waiting import PATIENCE, wait_until
 
@@ -117,11 +118,7 @@ def test_who_lacks_verl_is_told_the_file_that_installs_it(stranger: Path, words:
     assert path.is_relative_to(stranger.parents[1]) and "torch==" in path.read_text(), done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(
-    ("words", "shown"),
-    [((), ("toy-cpu", "Start a new run")), (("demo", "--speed", "100"), ("watching", "Finished"))],
-    ids=["list", "demo to its end"],
-)
+@tabled
 def test_the_screen_opens(words: tuple[str, ...], shown: tuple[str, ...], stranger: Path) -> None:
     terminal = Terminal([str(stranger), *words], os.environ)
     try:
@@ -209,9 +206,7 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None):
 """
 
 
-def test_verl_gets_our_plugin_and_the_users_modules(
-    stranger: Path, other: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_verl_gets_our_plugin_and_the_users_modules(stranger, other, tmp_path, monkeypatch):
     mine = tmp_path / "mine"
     for name in ("launcher", "tui"):
         (mine / name).mkdir(parents=True)
