@@ -75,20 +75,6 @@ def test_an_adapter_on_its_way_to_the_engine(machine: str, settings: tuple[str, 
     assert part(found, "weights to engine", "weight copy") == pytest.approx(copied * whole, abs=8)
 
 
-def test_an_adapter_that_is_gathered_whole_can_go_layer_by_layer() -> None:
-    what = assumed("4x32", "trainer.gpus=4", *LORA, "model.path=Qwen/Qwen2.5-7B-Instruct")
-    (finding,) = [each for each in fitting.checks(what) if each.id == "FIT-2"]
-    assert finding.message.startswith("phase 'weights to engine'")
-    assert finding.change == {"rollout.layered_summon": True, "rollout.load_format": "safetensors"}
-    assert not [each for each in fitting.checks(what.with_fields(finding.change)) if each.id == "FIT-2"]
-
-
-def test_a_share_that_does_not_hold_the_weights_says_so() -> None:
-    found = list(fitting.checks(assumed("1x80", "rollout.gpu_memory_utilization=0.01")))
-    message = next(each.message for each in found if each.id == "FIT-4")
-    assert message == "the engine's share, 0.01 x 79.5 GiB, is less than its weights, 0.9 GiB"
-
-
 def test_whole_weights_of_fsdp2_stay_in_host_memory_until_each_is_sent() -> None:
     offloaded = ("actor.param_offload=true", "actor.optimizer_offload=true")
     one = estimated("1x24", *offloaded)
@@ -117,13 +103,6 @@ def test_a_critic_of_another_size_is_counted_as_such() -> None:
     assert "somebody/critic" in found.message and "as large as the actor" in found.message
 
 
-def test_another_engine_than_fsdps_is_not_estimated(tmp_path: Path) -> None:
-    preset = tmp_path / "other.yaml"
-    preset.write_text("extends: gsm8k-0.5b-24gb\noverrides:\n  model_engine: megatron\n")
-    (found,) = fitting.checks(assumed("1x24", preset=str(preset)))
-    assert (found.id, found.level) == ("FIT-0", "info") and "megatron" in found.message
-
-
 def test_experts_are_counted_from_the_weights_only(tmp_path: Path) -> None:
     config = {
         "model_type": "qwen3_moe",
@@ -138,12 +117,6 @@ def test_experts_are_counted_from_the_weights_only(tmp_path: Path) -> None:
     for more in ({"num_experts": 128}, {"text_config": {"n_routed_experts": 8}}):
         (tmp_path / "config.json").write_text(json.dumps({**config, **more}))
         assert models.facts(str(tmp_path)) is None
-
-
-def test_a_bucket_that_is_too_large_is_made_smaller() -> None:
-    what = assumed("1x48", "rollout.update_weights_bucket_megabytes=40000")
-    (finding,) = fitting.checks(what)
-    assert finding.change == {"rollout.update_weights_bucket_megabytes": 2048}
 
 
 def test_a_profile_run_has_no_more_rows_than_tokens() -> None:

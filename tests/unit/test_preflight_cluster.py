@@ -2,12 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tables import tabled
 
 from launcher.check import cluster
 from launcher.check.cluster_view import Node, View, shown
@@ -24,15 +22,6 @@ from presets import __path__ as presets
 
 def of(*settings: str, assume: str | None = None, preset: str = "gsm8k-0.5b-24gb") -> Subject:
     return subject(load(preset, settings), assume=assume)
-
-
-@tabled
-def test_a_described_cluster(machine: str, settings: list[str], change: Mapping[str, Any] | None) -> None:
-    found = list(gpus(of(*settings, assume=machine)))
-    assert [each.change for each in found] == ([change] if change else [])
-    if change:
-        again = of(*settings, *(f"{name}={value}" for name, value in change.items()), assume=machine)
-        assert not [each for each in gpus(again) if each.level == "error"]
 
 
 @pytest.mark.parametrize("preset", sorted(path.stem for path in Path(presets[0]).glob("*-8gpu.yaml")))

@@ -13,7 +13,6 @@ from tables import tabled
 from launcher.check import checks, facts
 from launcher.check.config import RULES
 from launcher.check.config.base import dividing, multiples
-from launcher.check.config.plausible import unusual
 from launcher.check.facts import known_names
 from launcher.check.finding import Finding, in_order
 from launcher.check.subject import Subject, subject
@@ -33,13 +32,6 @@ LOGS = Path(__file__).parents[1] / "data" / "logs"
 
 def errors(what: Subject) -> list[Finding]:
     return [finding for rule in RULES for finding in rule(what) if finding.level == "error"]
-
-
-def test_the_program_that_starts_workers_of_ray_is_there():
-    key = "+ray_kwargs.ray_init.runtime_env.py_executable"
-    programs = ("nosuch -u", f"{sys.executable} -u", "./in_the_working_dir.sh")
-    found = [errors(subject(load("toy-cpu", [f"{key}='{program}'"]))) for program in programs]
-    assert [[each.id for each in every] for every in found] == [["RAY-1"], [], []]
 
 
 def test_files_of_adapters_and_tools_are_looked_into(tmp_path: Path):
@@ -108,14 +100,6 @@ def test_keys_of_another_engine_are_not_judged(tmp_path: Path):
     assert [(each.id, each.keys) for each in left] == [("KEY-1", ("actor_rollout_ref.actor.megatron.sede",))]
 
 
-@pytest.mark.slow
-def test_a_choice_of_files_that_veRL_does_not_have():
-    found = errors(subject(load("gsm8k-0.5b-24gb", ["model_engine=megatrn"]), on=machine("1x24")))
-    assert [(each.id, each.fix) for each in found] == [
-        ("KEY-5", "set model_engine to one of dp, megatron, torchtitan, veomni")
-    ]
-
-
 MEGATRON = "verl.trainer.main_ppo --config-path=config --config-name=ppo_megatron_trainer.yaml"
 ONE_STEP = "verl.experimental.one_step_off_policy.main_ppo"
 KEYS = "actor_rollout_ref.model.path=m data.train_files=t data.val_files=v"
@@ -179,20 +163,6 @@ def test_a_verl_beside_the_script_is_the_one_whose_keys_count(tmp_path: Path):
     ] and "folder:" not in elsewhere.text
 
 
-def test_a_mistyped_key_is_named_with_the_field_that_is_meant():
-    """`data.train` is ours: veRL's own key is not near enough to be a hint."""
-    what = subject(load("gsm8k-0.5b-24gb", ["data.trian=x", "trainer.epoch=3"]), on=machine("1x24"))
-    fixes = [each.fix for each in checks.quick(what) if each.id == "KEY-1"]  # a warning where veRL is not installed
-    assert fixes == ["rename data.trian to data.train", "rename trainer.epoch to trainer.epochs"]
-
-
-def test_what_the_reward_manager_reads_is_not_strange():
-    """veRL 0.9.1 lists no such key, and DAPO's manager reads it."""
-    settings = ["+reward_model.reward_kwargs.overlong_buffer_cfg.enable=true"]
-    findings = checks.quick(subject(load("gsm8k-0.5b-24gb", settings), on=machine("1x24")))
-    assert not [each for each in findings if each.id.startswith("KEY") and "reward" in each.keys[0]]
-
-
 def test_the_bundled_names_are_those_of_verl():
     env = verl_env.probe(sys.executable)
     if env.verl != NEWEST:
@@ -218,26 +188,10 @@ def test_figures_that_work():
     assert multiples(8, 3) == [8]
 
 
-def test_the_message_has_the_figures_and_the_fix_a_value():
-    what = subject(
-        load("gsm8k-0.5b-h800", ["actor.ppo_mini_batch_size=64", "actor.ppo_micro_batch_size_per_gpu=24"]),
-        on=machine("1x80"),
-    )
-    (found,) = errors(what)
-    assert found.message == "mini-batch 64 is not divisible by micro-batch 24"
-    assert found.fix == "set actor.ppo_micro_batch_size_per_gpu=16 or 32"
-    assert found.change == {"actor.ppo_micro_batch_size_per_gpu": 16}
-
-
 @pytest.mark.parametrize("text", ["3", "x24", "0x24", "1x0", "-1x24", "1 x 24 GB"])
 def test_a_machine_that_is_none(text: str):
     with pytest.raises(UserError, match="1x24"):
         assumed(text)
-
-
-def test_an_assumed_machine_is_not_asked_for_its_cpus():
-    what = subject(load("gsm8k-0.5b-24gb", ["cluster.storage_units=8"]), assume="1x24")
-    assert errors(what) == []
 
 
 def test_a_check_that_fails_says_so_and_stops_nothing(monkeypatch: pytest.MonkeyPatch):
@@ -266,21 +220,3 @@ def test_quick_checks_import_neither_torch_nor_verl():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
-
-
-def test_what_is_only_similar_is_not_the_first_advice() -> None:
-    env = verl_env.probe(sys.executable)
-    if not env.verl_path:
-        pytest.skip("needs veRL, whose classes tell their fields")
-    settings = ["+actor_rollout_ref.rollout.enable_dyn_scale=true"]
-    [found] = errors(subject(load("gsm8k-0.5b-24gb", settings), on=machine("1x24")))
-    assert found.id == "V18" and found.fix.startswith("remove +actor_rollout_ref.rollout.enable_dyn_scale")
-    assert "or use actor_rollout_ref.rollout.enable_sleep_mode if that is what you meant" in found.fix
-
-
-@tabled
-def test_the_change_of_an_unusual_value_makes_it_usual(setting: str, key: str) -> None:
-    strange = subject(load("gsm8k-0.5b-24gb", [setting]), assume="1x80")
-    found = {finding.keys[0]: finding.change or {} for finding in unusual(strange)}
-    assert key in found
-    assert not any(key in finding.keys for finding in unusual(strange.with_fields(found[key])))

@@ -34,13 +34,6 @@ def found(preset: str, *settings: str) -> list[Finding]:
     return [each for each in checks.quick(what) if each.id.startswith("VALUE")]
 
 
-@tabled
-def test_settings_that_leave_the_policy_as_it_is_are_a_warning(settings: list[str], expected: bool):
-    what = subject(load("gsm8k-0.5b-24gb", settings), assume="1x80")
-    levels = [each.level for each in checks.quick(what) if each.id == "OPT-3"]
-    assert levels == (["warning"] if expected else [])
-
-
 def test_every_field_with_a_number_has_a_usual_range_or_a_reason():
     ranged = {BY_KEY[key].name for key in BY_VERL_KEY}
     assert {*declarable()} - ranged - WITHOUT.keys() == set()
@@ -125,18 +118,6 @@ def test_rates_are_those_of_verl():
             assert rate == pytest.approx(optimizer.param_groups[0]["lr"], abs=1e-12)
             optimizer.step()
             theirs.step()
-
-
-@tabled
-def test_a_learning_rate_is_judged_over_the_whole_run(settings: list[str], says: str):
-    (one,) = found("toy-cpu", *settings)
-    assert one.id == "VALUE-12" and says in one.message
-    assert not one.change or found("toy-cpu", *settings, *(f"{key}={value}" for key, value in one.change.items())) == []
-
-
-@pytest.mark.parametrize("settings", [["actor.lr_warmup_steps=10"], ["actor.lr_scheduler_type=cosine"]])
-def test_a_usual_schedule_is_not_remarked(settings: list[str]):
-    assert found("toy-cpu", *settings) == []
 
 
 @pytest.mark.parametrize("preset", shipped())
