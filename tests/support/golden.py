@@ -26,6 +26,7 @@ from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
+import console_rows
 import rule_runs
 from commands import call
 from every_screen import ROADS, settled, walk
@@ -152,6 +153,7 @@ PARTS: dict[str, Callable[[], dict[str, str]]] = {
     "logs": partial(of_logs, "logs", "frameworks", commands=OF_LOG),
     "failures": partial(of_logs, "failures", commands=OF_FAILURE),
     "verbs": of_starts,
+    "consoles": console_rows.diagnoses,
     "bank": rule_runs.bank,
     **{f"pages of {name}": partial(of_pages, name) for name in PAGED},
 }

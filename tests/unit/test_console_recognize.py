@@ -4,11 +4,14 @@ import gzip
 from pathlib import Path
 
 import pytest
+from console_logs import events_of, only
 
+from launcher.console.reader import StepLine
 from launcher.console.recognize import is_verl_output
 from launcher.core.errors import UserError
+from launcher.core.tail import chunks
 from launcher.runs.act.import_logs import import_logs
-from launcher.runs.watch.log import newest
+from launcher.runs.watch.log import Log, newest, resolve
 
 DATA = Path(__file__).parents[1] / "data"
 LOGS = [*(DATA / "logs").glob("*.gz"), *(DATA / "failures").glob("*.gz")]
@@ -64,3 +67,14 @@ def test_other_files_are_refused_with_what_to_use(
         import_logs([str(path)])
     assert said in str(refused.value) and str(path) in refused.value.message
     assert not (tmp_path / "home" / "runs").exists()
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_encodings_of_a_log(tmp_path: Path, encoding: str, packed: bool) -> None:
+    text = "step:1 - a/b:1.5 - c/d:2\nstep:2 - a/b:1.5 - c/é:3\n".encode(encoding)
+    path = tmp_path / "train.log"
+    path.write_bytes(gzip.compress(text) if packed else text)
+    assert isinstance(resolve(str(path)), Log)
+    steps = [(step.step, step.line, step.data) for step in only(StepLine, events_of(b"".join(chunks(path))))]
+    assert steps == [(1, 1, {"a/b": 1.5, "c/d": 2.0}), (2, 2, {"a/b": 1.5, "c/é": 3.0})]

@@ -1,0 +1,46 @@
+"""The rows of tests/data/consoles.toml: consoles with what is known of their end, and the diagnosis of each.
+
+`␛` is an escape, `␍` a carriage return. A line `@NAME PART` is a recorded log up to its first line with the part.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import tomllib
+from console_logs import diagnosis_of, stored
+
+TABLE = Path(__file__).parents[1] / "data" / "consoles.toml"
+
+
+class Ending(NamedTuple):
+    """A console, what is known of its end, and the cause with the lines of its evidence."""
+
+    why: str
+    console: bytes
+    known: dict[str, Any]
+    cause: str
+    lines: list[int]
+
+
+def endings() -> Iterator[Ending]:
+    for row in tomllib.loads(TABLE.read_text("utf-8"))["consoles"]:
+        console = b"".join(map(_line, row["text"].splitlines(keepends=True)))
+        yield from (Ending(f"{row['why']} {known}", console, known, *found) for known, *found in row["ends"])
+
+
+def _line(line: str) -> bytes:
+    if not line.startswith("@"):
+        return line.replace("␛", "\x1b").replace("␍", "\r").encode()
+    name, _, part = line[1:].rstrip("\n").partition(" ")
+    log = stored(name)
+    return log[: log.index(b"\n", log.index(part.encode())) + 1] if part else log
+
+
+def diagnoses() -> dict[str, str]:
+    """The whole of each, for the golden."""
+    return {
+        row.why: json.dumps(diagnosis_of(row.console, **row.known).to_json(), indent=0, ensure_ascii=False)
+        for row in endings()
+    }
