@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import tomllib
 from console_logs import diagnosis_of, stored
 
-TABLE = Path(__file__).parents[1] / "data" / "consoles.toml"
+DATA = Path(__file__).parents[1] / "data"
 
 
 class Ending(NamedTuple):
@@ -25,15 +25,24 @@ class Ending(NamedTuple):
 
 
 def endings() -> Iterator[Ending]:
-    for row in tomllib.loads(TABLE.read_text("utf-8"))["consoles"]:
-        console = b"".join(map(_line, row["text"].splitlines(keepends=True)))
+    for row, console in _rows("consoles.toml"):
         yield from (Ending(f"{row['why']} {known}", console, known, *found) for known, *found in row["ends"])
+
+
+def events() -> Iterator[tuple[str, bytes, list[str]]]:
+    """Consoles with the events that the reader makes of them: tests/data/events.toml."""
+    yield from ((row["why"], console, row["events"]) for row, console in _rows("events.toml"))
+
+
+def _rows(table: str) -> Iterator[tuple[dict[str, Any], bytes]]:
+    for row in tomllib.loads((DATA / table).read_text("utf-8"))["consoles"]:
+        yield row, b"".join(map(_line, row["text"].split("\n")))[:-1]
 
 
 def _line(line: str) -> bytes:
     if not line.startswith("@"):
-        return line.replace("␛", "\x1b").replace("␍", "\r").encode()
-    name, _, part = line[1:].rstrip("\n").partition(" ")
+        return line.replace("␛", "\x1b").replace("␍", "\r").encode() + b"\n"
+    name, _, part = line[1:].partition(" ")
     log = stored(name)
     return log[: log.index(b"\n", log.index(part.encode())) + 1] if part else log
 

@@ -1,9 +1,8 @@
 """Links of trackers in a console, and the runs of trackers as runs."""
 
 import pytest
-from console_logs import TASK, events_of, only
+from console_logs import TASK
 
-from launcher.console.reader import Tracked
 from launcher.health.checklist import Checklist
 from launcher.record.state import RunState, TrackedRun
 from launcher.runs.judge.monitor import Monitor, Sink
@@ -73,19 +72,6 @@ def seen(text: str) -> tuple[TrackedRun, ...]:
 )
 def test_what_trackers_print(lines: str, expected: TrackedRun) -> None:
     assert seen(f"{lines}\n") == (expected,)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "wandb: 🚀 View run at javascript:alert(1)",
-        "I read: wandb: 🚀 View run at https://wandb.ai/x",
-        "wandb: Run data is saved locally in ../x",
-        "View run at https://wandb.ai/x",
-    ],
-)
-def test_what_is_not_a_link(line: str) -> None:
-    assert only(Tracked, events_of(f"{line}\n")) == []
 
 
 def test_words_of_a_tracker_are_clean() -> None:
