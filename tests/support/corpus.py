@@ -93,3 +93,11 @@ def older(version: str, preset: str, *changes: str, on: str = "8x80") -> Subject
     loaded = load(preset, changes)
     passed = settings(loaded, version, FOLDERS, {})
     return Subject(version=version, settings=passed, loaded=loaded, python=sys.executable, machine=machine(on))
+
+
+def check_only(found: Sequence[Finding], expected: Sequence[str]) -> None:
+    """That one is found with this id, level and words; none where nothing is expected."""
+    assert [[each.id, each.level] for each in found] == ([expected[:2]] if expected else []), found
+    text = "".join(f"{each.message}; {each.fix} {each.keys} {each.change} {each.group}" for each in found)
+    assert [words for words in expected[2:] if words not in text] == [], text
+    assert "hunter2" not in text and "\x1b" not in text

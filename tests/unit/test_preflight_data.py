@@ -1,11 +1,14 @@
-"""Data files: real parquet files, good ones and broken ones."""
+"""Data files: real ones, good and broken, and the length of prompts with the tokenizer of a real small model."""
 
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from data_files import columns, judged, rows, table, what
+from corpus import check_only
+from data_files import judged, rows, what
 from tables import tabled
 
 from launcher.check import data, row_rules
@@ -15,7 +18,8 @@ from launcher.core.errors import UserError
 from launcher.data import schema
 from launcher.preset.files import load
 
-pytest.importorskip("pyarrow")
+pyarrow = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
 
 pytestmark = pytest.mark.slow  # each file is read in a process of its own
 
@@ -30,114 +34,76 @@ def _home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PPO_TUI_HOME", str(home))
 
 
-def test_a_missing_file_has_its_neighbour_named(tmp_path: Path) -> None:
-    schema.write(tmp_path / "train.parquet", rows(64))
-    (only,) = [each for each in judged(tmp_path, train=tmp_path / "trian.parquet") if "trian" in each.message]
-    assert (only.id, only.level, only.keys) == ("P28", "error", ("data.train_files",))
-    assert "file not found" in only.message
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A tokenizer with a chat template, as the toy's."""
+    pytest.importorskip("transformers")
+    from ppo_tui_inside.probes import toy_task
+
+    folder = tmp_path_factory.mktemp("model")
+    toy_task._tokenizer([(2, 3), (4, 5)]).save_pretrained(folder)
+    yield folder
 
 
-def test_the_nearest_name_is_offered(tmp_path: Path) -> None:
-    schema.write(tmp_path / "train.parquet", rows(64))
-    schema.write(tmp_path / "val.parquet", rows(64))
-    missing = what(tmp_path, f"data.train={tmp_path}/trian.parquet")
-    (only,) = [each for each in data.checks(missing) if each.id != "DATA-3"]
-    assert "did you mean 'train.parquet'?" in only.message
+@pytest.fixture(scope="module")
+def bare(model, tmp_path_factory):
+    """The same without a chat template."""
+    folder = tmp_path_factory.mktemp("bare")
+    (folder / "tokenizer.json").write_bytes((model / "tokenizer.json").read_bytes())
+    config = json.loads((model / "tokenizer_config.json").read_text())
+    config.pop("chat_template", None)
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    return folder
+
+
+def written(folder, split, spec):
+    """The path that a preset names; its file is written unless it is there."""
+    path = folder / spec.get("name", f"{split}.parquet")
+    content = [
+        {name: value for name, value in {**row, **more}.items() if value is not None}
+        for count, how, more in spec.get("rows", [[64, {}, {}]])
+        for row in rows(count, **how)
+    ]
+    if "text" in spec:
+        path.write_text(spec["text"])
+    elif path.suffix == ".json":
+        path.write_text(json.dumps(content, indent=1))
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in content))
+    elif not content:
+        schema.write(path, content)
+    elif not path.exists() or spec.get("at") != path.name:
+        parquet.write_table(pyarrow.Table.from_pylist(content), path)
+    return Path(",".join(f"{folder}/{at}" for at in spec["at"].split(","))) if "at" in spec else path
+
+
+@tabled
+def test_a_data_file(train, val, settings, expected, tmp_path, request):
+    (tmp_path / "score.py").write_text("def compute_score(**_):\n    return 1\n")
+    (tmp_path / "loops.yaml").write_text("- {name: tool_agnt, _target_: mine.Loop}\n")
+    for fixture in ("model", "bare"):
+        if f"path={{{fixture}}}" in str(settings):
+            settings = [each.replace(f"{{{fixture}}}", str(request.getfixturevalue(fixture))) for each in settings]
+    settings = [each.replace("{tmp}", str(tmp_path)) for each in settings]
+    files = {"train": written(tmp_path, "train", train)}
+    found = judged(tmp_path, *settings, **files, val=written(tmp_path, "val", val))
+    longest = re.search(r"\d+(?= *;|\}$)", "".join(f"{each.message}; {each.change}" for each in found))
+    check_only(found, [each.replace("LONGEST", longest[0]) if longest else each for each in expected])
+    if "LONGEST" in str(expected):
+        assert judged(tmp_path, *settings, f"data.max_prompt_length={longest[0]}", **files) == []
+        assert judged(tmp_path, *settings, f"data.max_prompt_length={int(longest[0]) - 1}", **files) != []
+
+
+def test_long_prompts_that_are_dropped_leave_too_few(tmp_path, model):
+    mixed = [*rows(48), *rows(16, words=60)]
+    settings = f"model.path={model}", "data.max_prompt_length=128", "data.filter_overlong_prompts=true"
+    dropped = judged(tmp_path, *settings, train=mixed)
+    assert [each.id for each in dropped] == ["DATA-2", "P6"] and "about 48 of them short enough" in dropped[1].message
 
 
 def test_the_toy_is_made_on_the_first_start(tmp_path: Path, home: Path) -> None:
     found = list(data.checks(subject(load("toy-cpu"))))
     assert {(each.id, each.level) for each in found} == {("DATA-0", "info")}
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "rule", "words"),
-    [
-        ("data.csv", b"a,b\n1,2\n", "P28", "veRL reads .parquet, .json, .jsonl, not '.csv'"),
-        ("data.parquet", b"not a parquet file at all", "P28", "cannot be read: ArrowInvalid"),
-    ],
-)
-def test_files_that_veRL_cannot_open(tmp_path: Path, name: str, content: bytes, rule: str, words: str) -> None:
-    (tmp_path / name).write_bytes(content)
-    (only,) = judged(tmp_path, train=tmp_path / name)
-    assert (only.id, only.level) == (rule, "error")
-    assert words in only.message
-
-
-@pytest.mark.parametrize("missing", ["prompt", "data_source", "reward_model"])
-def test_each_column_is_needed(tmp_path: Path, missing: str) -> None:
-    have = {name: values for name, values in columns().items() if name != missing}
-    found = judged(tmp_path, train=table(tmp_path / "t.parquet", have))
-    assert [(each.id, each.level) for each in found] == [("P29", "error")]
-    assert f"no column '{missing}'" in found[0].message
-
-
-def test_a_misspelt_column_is_recognised(tmp_path: Path) -> None:
-    have = columns()
-    have["prompts"] = have.pop("prompt")
-    (only,) = judged(tmp_path, train=table(tmp_path / "t.parquet", have))
-    assert "did you mean 'prompts'?" in only.message and only.keys == ("data.prompt_key",)
-    assert judged(tmp_path, "data.prompt_key=prompts", train=tmp_path / "t.parquet", val=tmp_path / "t.parquet") == []
-
-
-@tabled
-def test_prompts_are_messages(tmp_path: Path, prompt: Any) -> None:
-    path = tmp_path / "t.jsonl"
-    line = {name: values[0] for name, values in columns().items()} | {"prompt": prompt}
-    path.write_text((json.dumps(line) + "\n") * 64)
-    (only,) = judged(tmp_path, train=path)
-    assert only.id == "P29" and "64 of 64 rows" in only.message
-
-
-def test_the_truth_must_be_there(tmp_path: Path) -> None:
-    have = columns() | {"reward_model": [{"style": "rule"}] * 64}
-    (only,) = judged(tmp_path, train=table(tmp_path / "t.parquet", have))
-    assert only.id == "P29" and "ground_truth" in only.message
-
-
-def test_what_veRL_reads_beside_the_prompt(tmp_path: Path) -> None:
-    have = columns() | {"extra_info": ['{"index": 0}'] * 64}
-    (only,) = judged(tmp_path, train=table(tmp_path / "t.parquet", have))
-    assert only.id == "P29" and "extra_info is not a mapping" in only.message
-
-
-def test_agent_loops_that_rows_name_are_known(tmp_path: Path) -> None:
-    path = table(tmp_path / "t.parquet", columns() | {"agent_name": ["single_turn_agent", "tool_agnt"] * 32})
-    (only,) = judged(tmp_path, train=path)
-    assert (only.id, only.level) == ("AGENT-1", "error") and "did you mean 'tool_agent'" in only.message
-    loops = tmp_path / "loops.yaml"
-    loops.write_text("- {name: tool_agnt, _target_: mine.Loop}\n")
-    assert judged(tmp_path, f"rollout.agent_loop_config_path={loops}", train=path) == []
-
-
-def test_no_rows(tmp_path: Path) -> None:
-    (only,) = judged(tmp_path, train=[])
-    assert (only.id, only.group) == ("P6", "data")
-
-
-@pytest.mark.parametrize(("count", "batch", "fails"), [(63, 64, True), (64, 64, False), (3, 64, True)])
-def test_rows_make_a_batch(tmp_path: Path, count: int, batch: int, fails: bool) -> None:
-    found = judged(tmp_path, f"data.train_batch_size={batch}", train=rows(count))
-    assert [(each.id, each.group, each.level) for each in found] == [("P6", "config", "error")] * fails
-    if fails:
-        assert f"to {32 if count == 63 else 2} or less" in found[0].fix
-
-
-def test_steps_beyond_the_epochs(tmp_path: Path) -> None:
-    found = judged(tmp_path, "trainer.epochs=2", "trainer.steps=10", train=rows(256))
-    assert [(each.id, each.change) for each in found] == [("P34b", {"trainer.epochs": 3})]
-    assert judged(tmp_path, "trainer.epochs=3", "trainer.steps=10", train=rows(256)) == []
-
-
-def test_a_source_that_nobody_scores(tmp_path: Path) -> None:
-    mine = rows(64, source="my/sums")
-    (only,) = judged(tmp_path, train=mine, val=mine)
-    assert (only.id, only.level) == ("P31", "error") and "'my/sums'" in only.message
-    (some,) = judged(tmp_path, train=mine + rows(64))
-    assert some.level == "warning" and "64 of 128 training rows" in some.message
-    function = tmp_path / "score.py"
-    function.write_text("def compute_score(**_):\n    return 1\n")
-    assert judged(tmp_path, f"reward.path={function}", train=mine, val=mine) == []
 
 
 @pytest.mark.parametrize(
@@ -169,75 +135,10 @@ def test_without_pyarrow_it_says_so(tmp_path: Path) -> None:
     assert (only.id, only.level) == ("DATA-1", "info") and "pyarrow" in only.message
 
 
-def test_escapes_in_foreign_text_do_not_reach_the_terminal(tmp_path: Path) -> None:
-    mine = rows(64, source="\x1b[31mred")
-    (only,) = judged(tmp_path, train=mine, val=mine)
-    assert "\x1b" not in only.message
-
-
-def test_a_file_of_json_holds_a_row_a_line_or_a_list_of_rows(tmp_path: Path) -> None:
-    """Both are read by veRL (`datasets.load_dataset("json")`); what is none of them has its line named."""
-    lines, array = tmp_path / "lines.jsonl", tmp_path / "array.json"
-    lines.write_text("".join(json.dumps(row) + "\n" for row in rows(64)))
-    array.write_text(json.dumps(rows(64), indent=1))
-    assert judged(tmp_path, train=lines) == judged(tmp_path, train=array) == []
-    broken = tmp_path / "broken.jsonl"
-    broken.write_text(json.dumps(rows(1)[0]) + "\n\n" + '{"prompt": [}\n')
-    (only,) = judged(tmp_path, train=broken)
-    assert only.id == "P28" and "line 3, column 13: Expecting value" in only.message
-    broken.write_text("7\n")
-    (only,) = judged(tmp_path, train=broken)
-    assert only.id == "P28" and "line 1 is not an object" in only.message
-
-
-def test_patterns_folders_and_commas(tmp_path: Path) -> None:
-    """What veRL makes of a name: `*` and `[` are patterns, a folder and a comma are nothing."""
-    for name in ("part-1.parquet", "part-2.parquet", "odd[1].parquet"):
-        schema.write(tmp_path / name, rows(32))
-    assert judged(tmp_path, train=tmp_path / "part-*.parquet") == []
-    (odd,) = judged(tmp_path, train=tmp_path / "odd[1].parquet")
-    assert "reads *, ? and [ in a name as a pattern" in odd.message
-    (none,) = judged(tmp_path, train=tmp_path / "prat-*.parquet")
-    assert "file not found" in none.message
-    (folder,) = judged(tmp_path, train=tmp_path)
-    assert "is a folder" in folder.message
-    (comma,) = judged(tmp_path, train=Path(f"{tmp_path}/part-1.parquet,{tmp_path}/part-2.parquet"))
-    assert comma.fix == f"use a list: [{tmp_path}/part-1.parquet,{tmp_path}/part-2.parquet]"
-
-
 @pytest.mark.parametrize("nothing", ["[]", "''"])
 def test_no_file_at_all(tmp_path: Path, nothing: str) -> None:
     with pytest.raises(UserError, match=r"does not set data\.train"):
         what(tmp_path, f"data.train={nothing}")
-
-
-def test_rows_that_nobody_scores_end_the_run_where_they_are_all_of_a_set(tmp_path: Path) -> None:
-    mine, theirs = rows(64, source="mine"), rows(64)
-    for train, val, settings, level in (
-        (mine, theirs, [], "error"),
-        (mine + theirs, theirs, [], "warning"),
-        (theirs, mine, [], "error"),
-        (theirs, mine, ["trainer.validate_first=false", "trainer.validate_every=-1"], "warning"),
-    ):
-        (only,) = judged(tmp_path, *settings, train=train, val=val)
-        assert (only.id, only.level) == ("P31", level)
-    (only,) = judged(tmp_path, train=rows(64, source="GSM8K"))
-    assert "did you mean 'openai/gsm8k'?" in only.message
-
-
-@tabled
-def test_truths_that_veRLs_own_function_finds_in_no_answer(tmp_path: Path, truth: Any, words: str) -> None:
-    path = tmp_path / "odd.jsonl"
-    for odd, level in ((64, "error"), (63, "warning")):
-        like = [dict(row) for row in rows(64)]
-        for row in like[:odd]:
-            row["reward_model"] = {"style": "rule", "ground_truth": truth}
-        path.write_text("".join(json.dumps(row) + "\n" for row in like))
-        (only,) = judged(tmp_path, train=path)
-        assert (only.id, only.level) == ("REWARD-6", level) and words in only.message
-    own = tmp_path / "own.py"
-    own.write_text("def compute_score(**named): return 1.0")
-    assert judged(tmp_path, f"reward.path={own}", train=path) == []
 
 
 def test_a_limit_of_zero_rows_is_no_limit(tmp_path: Path) -> None:
@@ -246,3 +147,72 @@ def test_a_limit_of_zero_rows_is_no_limit(tmp_path: Path) -> None:
     assert list(enough_samples(what(tmp_path, "data.train_max_samples=0"))) == []
     (only,) = enough_samples(what(tmp_path, "data.train_max_samples=8"))
     assert "or set data.train_batch_size=8 or less" in only.fix
+
+
+def test_without_the_model_lengths_are_not_known(tmp_path: Path) -> None:
+    for split in ("train", "val"):
+        schema.write(tmp_path / f"{split}.parquet", rows(64))
+    only = next(each for each in data.checks(what(tmp_path)) if each.id != "DATA-5")
+    assert (only.id, only.level) == ("DATA-3", "info")
+
+
+@pytest.mark.nightly("launcher/check/", "launcher/data/")
+@pytest.mark.parametrize("trust", ["false", "true"], ids=["tokenizers", "transformers"])
+def test_lengths_are_what_the_tokenizer_itself_says(tmp_path: Path, model: Path, trust: str) -> None:
+    from transformers import AutoTokenizer
+
+    schema.write(tmp_path / "t.parquet", rows(3, words=7))
+    found = data.look(
+        what(tmp_path, f"model.path={model}", f"model.trust_remote_code={trust}"),
+        str(tmp_path / "t.parquet"),
+        measured=True,
+    )
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    text = tokenizer.apply_chat_template(rows(1, words=7)[0]["prompt"], add_generation_prompt=True, tokenize=False)
+    assert found.lengths == {str(len(tokenizer(text, add_special_tokens=False)["input_ids"])): 3}
+
+
+@pytest.mark.nightly("launcher/check/", "launcher/data/")
+def test_a_template_beyond_plain_jinja_is_left_to_transformers(tmp_path: Path, model: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    for file in model.iterdir():
+        (own / file.name).write_bytes(file.read_bytes())
+    (own / "chat_template.jinja").write_text(
+        "{% for message in messages %}{% generation %}{{ message.content }}{% endgeneration %}{% endfor %}"
+    )
+    schema.write(tmp_path / "t.parquet", rows(2))
+    found = data.look(what(tmp_path, f"model.path={own}"), str(tmp_path / "t.parquet"), measured=True)
+    assert sum(found.lengths.values()) == 2
+
+
+def test_an_engine_without_room_for_any_prompt_is_an_error(tmp_path: Path, model: Path) -> None:
+    found = judged(tmp_path, f"model.path={model}", "trainer.device=cuda", "rollout.max_model_len=4")
+    assert [(each.id, each.level) for each in found if each.id == "P18"] == [("P18", "error")]
+
+
+def test_what_was_found_is_kept_until_the_file_changes(tmp_path, model, monkeypatch):
+    asked = []
+    ask = data.worker.ask
+
+    def counting(*args: Any, **named: Any) -> dict[str, Any]:
+        asked.append(args)
+        return ask(*args, **named)
+
+    monkeypatch.setattr(data.worker, "ask", counting)
+    path = tmp_path / "t.parquet"
+    schema.write(path, rows(4))
+    judge = what(tmp_path)
+    first = data.look(judge, str(path))
+    assert data.look(judge, str(path)) == first and len(asked) == 1
+    schema.write(path, rows(5))
+    assert data.look(judge, str(path)).rows == 5 and len(asked) == 2
+
+
+def test_rows_with_the_same_prompt_are_reported(tmp_path: Path, model: Path) -> None:
+    for split in ("train", "val"):
+        schema.write(tmp_path / f"{split}.parquet", rows(64))
+    found = {each.id: each for each in data.checks(what(tmp_path, f"model.path={model}"))}
+    assert found["DATA-5"].message == (
+        "64 of 64 training prompts are the same: a batch consists of copies of one prompt"
+    )

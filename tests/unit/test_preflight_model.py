@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from corpus import check_only
 from tables import tabled
 
 from launcher.check import model
@@ -59,14 +60,6 @@ def folder(tmp_path: Path) -> Path:
 
 def checked(path: object, *settings: str, assume: str | None = None) -> list[Finding]:
     return list(model.checks(subject(load("gsm8k-0.5b-24gb", [f"model.path={path}", *settings]), assume=assume)))
-
-
-def check_only(found, expected):
-    """That one is found with this id, level and words; none where nothing is expected."""
-    assert [[each.id, each.level] for each in found] == ([expected[:2]] if expected else [])
-    text = "".join(f"{each.message}; {each.fix} {each.keys}" for each in found)
-    assert [words for words in expected[2:] if words not in text] == [], text
-    assert "hunter2" not in text
 
 
 @tabled
