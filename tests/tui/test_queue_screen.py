@@ -13,11 +13,15 @@ from pilots import drawn, message, until
 from textual.app import App
 from textual.pilot import Pilot
 
+from launcher.preset.files import load
 from launcher.record import queued
+from launcher.record.info import Edit, Origin
+from launcher.record.layout import RunDir
 from launcher.record.process import ProcessId
 from launcher.record.queued import Checked, Queued
 from tui.kit.widgets.lines import Lines
 from tui.kit.widgets.lists import LineTable, RunTable
+from tui.pages.launch.screen import LaunchScreen
 from tui.pages.queue.screen import STATES, QueueScreen
 from tui.pages.runs.screen import RunsScreen
 
@@ -142,6 +146,20 @@ async def test_a_launch_is_queued_instead_of_started(make: SimpleNamespace) -> N
         await until(pilot, lambda: isinstance(app.screen, RunsScreen))
         (entry,) = queued.entries()
         assert entry.name == "toy-cpu" and entry.needs == 0 and message(app).startswith(f"Queued {entry.id}")
+
+
+async def test_a_changed_run_is_queued_with_its_origin(make: SimpleNamespace) -> None:
+    earlier = make.run(state=make.ended("finished"), preset=load("toy-cpu").snapshot())
+    screen = LaunchScreen(load("toy-cpu", ["actor.lr=1e-4"]), after=RunDir(earlier))
+    app = make.app()
+    async with app.run_test(size=HOME) as pilot:
+        await pilot.app.workers.wait_for_complete()
+        app.push_screen(screen)
+        await until(pilot, lambda: screen.plan.subject is not None)
+        await pilot.press("Q")
+        await until(pilot, lambda: queued.entries())
+        (entry,) = queued.entries()
+        assert entry.origin == Origin(earlier.name, (Edit("actor.lr", 3e-4, 1e-4),))
 
 
 @pytest.mark.parametrize("size", [HOME, (40, 12), (160, 48)])

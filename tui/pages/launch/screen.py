@@ -165,7 +165,7 @@ class LaunchScreen(Inspected[Path | list[str]]):
         from launcher.runs.act.start import Plan
 
         with reported(self.app, "Not queued"):
-            entry = await asyncio.to_thread(lambda: add(Plan.of(self.preset, self.settings)))
+            entry = await asyncio.to_thread(lambda: add(Plan.of(self.preset, self.settings, after=self.after)))
             self.notify(f"Queued {entry.id}; press Q in the list to see what it waits for", markup=False)
             self.dismiss([])
 
