@@ -170,7 +170,6 @@ class Agent:
     def answers(self, calls: list[Any]) -> dict[Any, Any]:
         """The answer to each call, by its id; a call may be a line. Hangs where one is not answered."""
         lines = [each if isinstance(each, bytes) else json.dumps(each).encode() for each in calls]
-        assert self.process.stdin is not None and self.process.stdout is not None
         writer = Thread(target=os.write, args=(self.process.stdin.fileno(), b"\n".join([*lines, b""])))
         writer.start()
         found = [json.loads(self.process.stdout.readline()) for _ in calls]

@@ -5,22 +5,9 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from tables import tabled
-
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 NAN = str(LOGS / "nan.log.gz")
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
-@tabled
-def test_wrong_use_is_an_error_and_a_hint_on_stderr_and_exit_2(in_process, tmp_path, words, sentence):
-    (tmp_path / "there.csv").write_text("mine")
-    done = in_process(*(each.replace("LOGS", str(LOGS)) for each in words))
-    assert done.returncode == 2, done.stderr
-    assert done.stdout == ""
-    assert done.stderr.startswith("error: ") and sentence in done.stderr
-    assert [path.name for path in tmp_path.iterdir() if path.name != "home"] == ["there.csv"]
-    assert (tmp_path / "there.csv").read_text() == "mine"
 
 
 def test_a_file_is_replaced_when_asked_and_its_name_is_printed(ppo_tui: Command, tmp_path: Path) -> None:

@@ -78,7 +78,6 @@ CASES = list(
 def test_whether_a_run_lives_follows_from_pids_here_and_from_lock_and_signs_of_life_elsewhere(monkeypatch):
     none = functools.partial(_raise, OSError(38, "no locks"))
     for boot, namespace, pid, locked, heartbeat, console in CASES:
-        assert ME is not None and CONTAINER.namespace is not None
         supervisor = dataclasses.replace(
             ME,
             boot=ME.boot if boot == "same" else "another",
@@ -195,7 +194,6 @@ def test_an_entry_of_a_host_that_is_gone_is_taken_over(monkeypatch: pytest.Monke
     "name", ["", "run.yaml", "state.json", "control", "attempts", "attempts/1", "attempts/1/launch.json"]
 )
 def test_a_run_that_other_users_may_write_is_not_taken_over(name: str, by: str) -> None:
-    assert ME is not None
     run = written(dataclasses.replace(ME, ticks=1))
     run.control.mkdir(exist_ok=True)
     state, place, before = current(run), run.path / name, run.state.read_bytes()
@@ -311,7 +309,6 @@ def test_a_restarted_container_resumes_its_run(home: Path, tmp_path: Path, names
         b.wait()
         os.close(held)
     assert (state.state, state.step) == ("finished", 4), (tmp_path / "said").read_text()
-    assert before is not None and state.supervisor is not None
     assert state.supervisor.namespace not in (before.namespace, None)
     assert [record.step for _, record in steps(run)] == [1, 2, 3, 4]
     keys = run.attempt(2).read_launch().keys

@@ -25,6 +25,10 @@ def assumed(preset: str, machine: str, *settings: str) -> Subject:
     return subject(load(preset, settings), assume=machine)
 
 
+def estimated(*settings: str, preset: str = "gsm8k-0.5b-24gb", machine: str = "1x24") -> memory.Estimate:
+    return memory.estimate(assumed(preset, machine, *settings))
+
+
 def allocated(phase: memory.Phase, *, resumed: bool = False) -> float:
     """What torch's allocator sees of a phase, in GiB."""
     left_out = NOT_TORCH if resumed else (*NOT_TORCH, memory.RESUMED)
@@ -62,7 +66,6 @@ def as_run(run: dict[str, Any]) -> Subject:
 def test_the_estimate_meets_the_peak_of_a_real_run(run: dict[str, Any]) -> None:
     """Within 1.5 % below and a tenth above: the longest row had not always the longest prompt."""
     found = memory.estimate(as_run(run))
-    assert found is not None
     estimated = max(allocated(phase) for phase in found.phases)
     assert run["allocated_gib"] * 0.985 <= estimated <= run["allocated_gib"] * 1.10
     assert max(found.phases, key=allocated).name == "log-probabilities"
@@ -72,16 +75,14 @@ def test_the_estimate_meets_the_peak_of_a_real_run(run: dict[str, Any]) -> None:
 @pytest.mark.slow
 @tabled
 def test_logits_take_what_was_measured(settings: tuple[str, ...], update: float, log_probs: float) -> None:
-    found = memory.estimate(assumed("gsm8k-0.5b-24gb", "1x24", *settings))
-    assert found is not None
+    found = estimated(*settings)
     assert (found.plan.update_logit, found.plan.log_prob_logit) == (update, log_probs)
 
 
 def of_suite(row: dict[str, Any]) -> dict[str, memory.Phase]:
     """The phases of a run of the GPU suite."""
     machine = f"{row.get('gpus', 1)}x140.4"
-    found = memory.estimate(assumed(row["preset"], machine, *SUITE["settings"], *row["settings"]))
-    assert found is not None
+    found = estimated(*SUITE["settings"], *row["settings"], preset=row["preset"], machine=machine)
     return {phase.name: phase for phase in found.phases}
 
 
@@ -109,8 +110,7 @@ def test_the_estimate_meets_the_suite(row: dict[str, Any]) -> None:
 def test_host_memory_meets_the_suite(host: dict[str, Any]) -> None:
     row = next(row for row in SUITE["rows"] if row["run"] == host["run"])
     settings = (*SUITE["settings"], *row["settings"], "trainer.save_every=-1")
-    found = memory.estimate(assumed(row["preset"], "1x140.4", *settings))
-    assert found is not None
+    found = estimated(*settings, preset=row["preset"], machine="1x140.4")
     assert found.host / GIB <= host["gib"] <= found.host_high / GIB <= 1.25 * host["gib"]
 
 
@@ -119,7 +119,6 @@ def of_third(row: dict[str, Any]) -> dict[str, memory.Phase]:
     preset = row["preset"] if row["preset"] in shipped() else str(ROOT / row["preset"])
     size = row.get("gpu_gib", THIRD["gpu_gib"])
     found = memory.estimate(assumed(preset, f"{row.get('gpus', 1)}x{size}", *row["settings"]))
-    assert found is not None
     return {phase.name: phase for phase in found.phases}
 
 
@@ -132,27 +131,14 @@ def test_every_phase_of_a_step_holds_what_was_estimated(row: dict[str, Any]) -> 
         assert upper(phases[name], row) <= held * 1.5, name
 
 
-@pytest.mark.parametrize(
-    ("settings", "kept"),
-    [
-        ((), {"update critic", "update actor", "checkpoint"}),
-        (
-            ("critic.param_offload=true",),
-            {"checkpoint"},
-        ),  # emptied where the critic moves off, and the actor needs more
-        (("actor.param_offload=true",), {"update critic", "update actor"}),
-        (("actor.param_offload=true", "critic.param_offload=true"), set()),
-    ],
-)
+@tabled
 def test_torch_keeps_memory_until_weights_move(settings: tuple[str, ...], kept: set[str]) -> None:
-    found = memory.estimate(assumed("gsm8k-0.5b-24gb", "1x80", *settings))
-    assert found is not None
-    assert {phase.name for phase in found.phases if phase.gpu_high > phase.gpu_needed} == kept
+    found = estimated(*settings, machine="1x80")
+    assert [phase.name for phase in found.phases if phase.gpu_high > phase.gpu_needed] == kept
 
 
 def test_what_torch_keeps_never_exceeds_the_gpu() -> None:
-    found = memory.estimate(assumed("gsm8k-0.5b-24gb", "1x24"))
-    assert found is not None
+    found = estimated()
     saved = next(phase for phase in found.phases if phase.name == "checkpoint")
     assert saved.gpu_needed < saved.gpu_high == found.gpu_total
 
@@ -184,7 +170,6 @@ def nvml_phases(row: dict[str, Any]) -> dict[str, float]:
     """Upper ends by phase, in GiB, with what was in use before."""
     run = next(run for run in PEAKS["runs"] if run["run"] == row["run"])
     found = memory.estimate(as_run(run))
-    assert found is not None
     before: float = PEAKS["nvml"]["before_gib"]
     return {phase.name: upper(phase, row) + before for phase in found.phases}
 
@@ -208,10 +193,8 @@ def test_a_shipped_preset_is_no_error_on_the_machine_it_is_for(name: str) -> Non
 
 
 def test_states_are_counted_by_the_byte() -> None:
-    found = memory.estimate(assumed("gsm8k-0.5b-24gb", "1x24"))
-    assert found is not None
+    found = estimated()
     rollout = next(phase for phase in found.phases if phase.name == "rollout")
-    assert found.gpu_total is not None
     both = 494_032_768 + 494_033_664  # the critic has a value head
     assert rollout.gpu == 12 * both + int(0.4 * found.gpu_total)
     update = next(phase for phase in found.phases if phase.name == "update actor")
@@ -222,10 +205,8 @@ def test_states_are_counted_by_the_byte() -> None:
 
 
 def test_gpus_share_states_but_not_the_engines_reservation() -> None:
-    one = memory.estimate(assumed("gsm8k-0.5b-24gb", "1x24"))
-    four = memory.estimate(assumed("gsm8k-0.5b-24gb", "4x24", "trainer.gpus=4"))
-    assert one is not None and four is not None
-    assert one.gpu_total is not None
+    one = estimated()
+    four = estimated("trainer.gpus=4", machine="4x24")
     reserved = int(0.4 * one.gpu_total)
     assert four.phases[1].gpu - reserved == pytest.approx((one.phases[1].gpu - reserved) / 4)
 
@@ -233,8 +214,7 @@ def test_gpus_share_states_but_not_the_engines_reservation() -> None:
 @tabled
 def test_offload_and_width_move_the_states(settings: tuple[str, ...], phase: str, expected: int) -> None:
     """Bytes a parameter on the GPU, without the engine."""
-    found = memory.estimate(assumed("gsm8k-0.5b-24gb", "1x24", *settings))
-    assert found is not None
+    found = estimated(*settings)
     certain = next(each for each in found.phases if each.name == phase)
     states = sum(part.bytes for part in certain.parts if part.certain and part.label != "engine")
     assert states == pytest.approx(expected * 494_032_768, rel=1e-5)
@@ -243,42 +223,35 @@ def test_offload_and_width_move_the_states(settings: tuple[str, ...], phase: str
 @tabled
 def test_the_reference_stays_until_its_first_pass(machine: str, settings: tuple[str, ...], left: int) -> None:
     """Bytes a parameter on the GPU; beside the rollout only after a resume, when few kernels are loaded."""
-    found = memory.estimate(assumed("gsm8k-0.5b-24gb", machine, *settings))
-    assert found is not None
+    found = estimated(*settings, machine=machine)
     assert found.plan.reference_first == left * 494_032_768
     (part,) = [part for part in found.phases[1].parts if part.label == memory.RESUMED]
     assert part.bytes == max(0, left * 494_032_768 - (memory.CONTEXT - memory.FRESH)) and not part.certain
 
 
 def test_what_left_the_gpu_is_in_host_memory() -> None:
-    before = memory.estimate(assumed("gsm8k-0.5b-24gb", "1x24"))
-    after = memory.estimate(
-        assumed("gsm8k-0.5b-24gb", "1x24", "actor.param_offload=true", "actor.optimizer_offload=true")
-    )
-    assert before is not None and after is not None
+    before = estimated()
+    after = estimated("actor.param_offload=true", "actor.optimizer_offload=true")
     assert after.host - before.host == 12 * 494_032_768
     assert before.host == 4 * 494_032_768 + 21 * memory.PROCESS_LEAST  # the reference and the processes
 
 
 def test_host_memory_of_the_toy_counts_its_trainer_and_its_engine() -> None:
     """Measured on 2 cores, 2026-11-25 (PSS): 1.7 GiB with forked workers; 3.9 GiB where each imports torch."""
-    found = memory.estimate(assumed("toy-cpu", "1x24", "model.path=Qwen/Qwen2.5-0.5B-Instruct"))
-    assert found is not None
+    found = estimated("model.path=Qwen/Qwen2.5-0.5B-Instruct", preset="toy-cpu")
     least, more = [part.bytes / GIB for part in found.host_parts if "process" in part.label or "Ray" in part.label]
     assert 0.8 <= least <= 1.7 <= 3.9 <= least + more <= 4.2
 
 
 def test_a_dynamic_budget_does_not_count_padding() -> None:
-    packed = memory.estimate(assumed("gsm8k-0.5b-24gb", "1x24"))
-    padded = memory.estimate(assumed("gsm8k-0.5b-24gb", "1x24", "model.use_remove_padding=false"))
-    assert packed is not None and padded is not None
+    packed = estimated()
+    padded = estimated("model.use_remove_padding=false")
     assert (packed.plan.update_tokens, padded.plan.update_tokens) == (16384, 32768)
     assert padded.plan.update_tokens <= 64 * 768  # a mini-batch of the longest rows
 
 
 def test_lora_trains_little_and_needs_no_reference() -> None:
-    found = memory.estimate(assumed("gsm8k-0.5b-24gb", "1x24", "model.lora_rank=16"))
-    assert found is not None
+    found = estimated("model.lora_rank=16")
     assert found.plan.actor.trainable == 8_798_208  # what peft counts for rank 16 on all linear layers
     assert found.plan.reference == 0
     assert found.plan.actor.adam < found.plan.actor.weights / 20

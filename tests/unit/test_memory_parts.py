@@ -24,9 +24,7 @@ def assumed(machine: str, *settings: str, preset: str = "gsm8k-0.5b-24gb") -> Su
 
 
 def estimated(machine: str, *settings: str) -> Estimate:
-    found = memory.estimate(assumed(machine, *settings))
-    assert found is not None
-    return found
+    return memory.estimate(assumed(machine, *settings))
 
 
 def phase(found: Estimate, name: str) -> Phase:
@@ -53,7 +51,6 @@ def test_sglang_takes_its_share_of_what_is_free() -> None:
 def test_a_reward_model_on_the_same_gpus_takes_its_share() -> None:
     model = ("reward.use_model=true", "reward.model_path=Qwen/Qwen2.5-1.5B-Instruct")
     found = estimated("1x80", *model)
-    assert found.gpu_total is not None
     share = int(0.5 * found.gpu_total)  # veRL's default
     assert phase(found, "reward model").gpu == share + 12 * (2 * PARAMETERS + 896)
     assert part(found, "update actor", "reward model asleep") > 0

@@ -38,7 +38,6 @@ def assumed(gib: int, words: list[str]) -> Subject:
 def test_any_sizes_give_an_estimate_that_hangs_together(sizes: dict[str, Any], gib: int) -> None:
     words = [f"{name}={value}" for name, value in sizes.items()]
     before = memory.estimate(assumed(gib, words))
-    assert before is not None
     for phase in before.phases:
         assert 0 <= phase.gpu <= phase.gpu_needed <= phase.gpu_high
         total = before.gpu_total or 0
@@ -46,7 +45,6 @@ def test_any_sizes_give_an_estimate_that_hangs_together(sizes: dict[str, Any], g
         assert all(part.bytes >= 0 for part in phase.parts)
     moved = [*words, "actor.optimizer_offload=true", "critic.optimizer_offload=true"]
     after = memory.estimate(assumed(gib, moved))
-    assert after is not None
     for old, new in zip(before.phases, after.phases, strict=True):
         assert new.gpu <= old.gpu, new.name
     assert after.host >= before.host

@@ -15,7 +15,6 @@ from launcher.runs.judge.run_checklist import judged
 from launcher.runs.watch.history import elapsed
 from launcher.runs.watch.log import Log, resolve
 from launcher.runs.watch.reader import RunReader
-from launcher.runs.watch.run_diagnosis import diagnosis
 from launcher.runs.watch.steps import steps
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
@@ -78,29 +77,6 @@ def test_logs_that_do_not_continue_are_a_run_each() -> None:
     assert len(import_logs([str(LOGS / f"{name}.log.gz") for name in names])) == 4
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "outcome"), [("cpu-toy", "finished"), ("learning", "stopped"), ("fail-oom", "failed")]
-)
-def test_an_import_says_how_the_run_ended(name: str, outcome: str) -> None:
-    (run,) = import_logs([str(LOGS / f"{name}.log.gz")])
-    state = current(run)
-    assert state.state == "imported" and state.outcome == outcome
-    assert bool(state.error) == (outcome == "failed")
-
-
-@pytest.mark.slow
-def test_kl_blowup_warns_through_kl_4_by_step_12_from_log_and_from_run() -> None:
-    log = resolve(str(LOGS / "kl-blowup.log.gz"))
-    (run,) = import_logs([str(LOGS / "kl-blowup.log.gz")])
-    for source in (log, run):
-        result = judged(source, [])
-        checklist, changes = result.checklist, result.changes
-        rises = [c for c in changes if c.rule == "KL-4" and c.after >= Level.WARN]
-        assert rises and rises[0].step <= 12
-        assert checklist.verdict >= Level.WARN
-
-
 def test_settings_on_the_command_line_beat_the_logs_own_configuration() -> None:
     log = resolve(str(LOGS / "kl-blowup.log.gz"))
     off = ["algorithm.use_kl_in_reward=False", "actor_rollout_ref.actor.use_kl_loss=False"]
@@ -122,9 +98,3 @@ def test_a_metrics_file_is_told_from_a_console_log_by_its_content(tmp_path: Path
 def test_a_missing_file_is_one_sentence() -> None:
     with pytest.raises(UserError, match=r"file not found: nowhere\.log"):
         resolve("nowhere.log")
-
-
-def test_diagnosis_of_an_imported_failure_names_the_cause_with_a_line() -> None:
-    (run,) = import_logs([str(LOGS / "fail-no-flash-attn.log.gz")])
-    found = diagnosis(run)
-    assert found.cause == "flash-attn-missing" and found.evidence[0].line > 0 and found.fixes

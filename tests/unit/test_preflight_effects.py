@@ -120,7 +120,6 @@ def test_a_setting_is_found_until_its_condition_is_met(row: Effect, key: str) ->
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.keys[0])
 def test_the_source_reads_it(row: Effect) -> None:
     """File and symbol exist in the installed veRL, and the file names each key or the block that it is in."""
-    assert VERL is not None
     file, symbol = row.source.split(": ")
     text = (VERL.parent / file).read_text("utf-8")
     scope: ast.AST = ast.parse(text)
@@ -133,7 +132,6 @@ def test_the_source_reads_it(row: Effect) -> None:
 
 @pytest.mark.skipif(VERL is None, reason="needs veRL: pip install ppo-tui[cpu]")
 def test_the_losses_of_a_row_are_those_that_read_its_keys() -> None:
-    assert VERL is not None
     tree = ast.parse((VERL / "trainer/ppo/core_algos.py").read_text("utf-8"))
     reads = {
         str(ast.literal_eval(mark.args[0])): {

@@ -152,7 +152,6 @@ def test_ray_without_the_leader_of_its_session_is_named_with_its_run(whose, live
     leader = subprocess.Popen(
         ["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
     )
-    assert leader.stdout is not None
     pid = int(leader.stdout.readline())
     if whose == "elsewhere":
         monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "other"))

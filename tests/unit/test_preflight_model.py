@@ -77,7 +77,6 @@ def test_every_shipped_preset_has_a_model_in_the_table() -> None:
 
 def test_a_folder_is_counted_from_its_weights(folder: Path) -> None:
     found = models.facts(str(folder))
-    assert found is not None
     assert (found.parameters, found.source) == (300 * 64 + 64, "weights")
     (folder / "model.safetensors").unlink()
     found = models.facts(str(folder))

@@ -184,7 +184,6 @@ def test_the_preset_for_a_machine(gpus, name):
 def test_what_needs_say():
     assert needs_of("no GPU, 2 CPU cores, 6 GB memory") is None
     needs = needs_of("8 GPUs, 24 GB each; 64 GB host memory")
-    assert needs is not None
     assert (needs.gpus, needs.memory) == (8, 24 * 10**9)
     for name in shipped():
         assert (needs_of(summary(name).needs) is None) == (name == "toy-cpu")

@@ -53,24 +53,6 @@ def test_each_key_stands_once(version):
     assert found.argv[:4] == ["/py", "-u", "-m", "verl.trainer.main_ppo"]
 
 
-def test_what_every_launch_says():
-    keys = launch().keys
-    assert keys["trainer.default_local_dir"] == "/runs/r1/checkpoints"
-    assert keys["trainer.rollout_data_dir"] == "/runs/r1/samples/rollout"
-    assert keys["trainer.validation_data_dir"] == "/runs/r1/samples/validation"
-    assert keys["trainer.resume_mode"] == "disable"
-    assert keys["trainer.logger"] == ["console", "file"]
-    assert keys["trainer.max_actor_ckpt_to_keep"] == keys["trainer.max_critic_ckpt_to_keep"] == 3
-    assert keys["transfer_queue.backend.SimpleStorage.num_data_storage_units"] == 1
-    assert keys["critic.model.path"] == keys["actor_rollout_ref.model.path"]
-    assert keys["actor_rollout_ref.rollout.name"] == "vllm"
-    assert keys["trainer.project_name"] == "ppo-tui"
-    assert keys["trainer.experiment_name"] == "gsm8k-0.5b-24gb"
-    argv = launch().argv
-    assert "+ray_kwargs.ray_init.include_dashboard=false" in argv
-    assert "hydra.run.dir=/runs/r1/attempts/1/hydra" in argv
-
-
 def test_the_experiment_has_the_name_that_was_given_unless_the_preset_has_one():
     assert launch(experiment="toy-7f3a").keys["trainer.experiment_name"] == "toy-7f3a"
     named = launch("gsm8k-0.5b-24gb", "trainer.experiment=mine", experiment="toy-7f3a")
@@ -96,11 +78,6 @@ def test_resuming_names_the_folder():
 def test_what_ppo_tui_decides_cannot_be_overridden(key):
     with pytest.raises(UserError, match=f"{key} is set by ppo-tui"):
         launch("gsm8k-0.5b-24gb", f"{key}=x")
-
-
-def test_grpo_has_no_critic():
-    assert [key for key in launch("gsm8k-grpo-24gb", "critic.lr=1e-5").keys if key.startswith("critic.")] == []
-    assert launch("gsm8k-grpo-24gb").keys["algorithm.adv_estimator"] == "grpo"
 
 
 @tabled
@@ -170,22 +147,7 @@ def test_a_cluster_that_is_there_gets_the_environment_through_ray():
 # --- environment
 
 
-def test_the_environment_of_a_gpu_run():
-    found = launch()
-    assert found.env["VERL_FILE_LOGGER_PATH"] == "/runs/r1/attempts/1/metrics.jsonl"
-    assert found.env["VERL_REPLAY_BUFFER_DEBUG_INTERVAL_SECONDS"] == "5"
-    assert found.env["PYTHONUNBUFFERED"] == "1"
-    assert found.env["RAY_USAGE_STATS_ENABLED"] == "0"
-    assert found.env["VERL_USE_EXTERNAL_MODULES"] == "ppo_tui_inside.plugin"
-    assert "VERL_PLATFORM" not in found.env
-    assert found.unset == ["RAY_ADDRESS"]
-
-
-def test_the_environment_of_the_toy():
-    found = launch("toy-cpu")
-    assert (found.env["VERL_PLATFORM"], found.env["VERL_ENGINE_DEVICE"]) == ("cpu", "cuda")
-    assert found.env["OMP_NUM_THREADS"] == found.env["TQ_NUM_THREADS"] == "1"
-    assert "+ray_kwargs.ray_init.num_gpus=1" in found.argv
+def test_ray_has_as_many_slots_as_a_run_on_the_cpu_requires():
     assert "+ray_kwargs.ray_init.num_gpus=2" in launch("toy-cpu", "trainer.gpus=2").argv
 
 
@@ -198,16 +160,10 @@ def test_lists_in_the_environment_are_added_to():
     assert again.env["VERL_USE_EXTERNAL_MODULES"] == "ppo_tui_inside.plugin,mine"
 
 
-@pytest.mark.parametrize(
-    "name", ["HF_TOKEN", "WANDB_API_KEY", "AWS_SECRET_ACCESS_KEY", "my_password", "GITHUBTOKEN", "OPENAI_APIKEY"]
-)
-def test_names_of_secrets(name):
-    assert is_secret(name)
-
-
-@pytest.mark.parametrize("name", ["TOKENIZERS_PARALLELISM", "MAX_TOKENS", "KEYBOARD", "NCCL_DEBUG", "HF_HUB_OFFLINE"])
-def test_names_that_are_no_secrets(name):
-    assert not is_secret(name)
+def test_names_of_secrets():
+    names = "HF_TOKEN WANDB_API_KEY AWS_SECRET_ACCESS_KEY my_password GITHUBTOKEN OPENAI_APIKEY"
+    others = "TOKENIZERS_PARALLELISM MAX_TOKENS KEYBOARD NCCL_DEBUG HF_HUB_OFFLINE"
+    assert [name for name in f"{names} {others}".split() if is_secret(name)] == names.split()
 
 
 # --- the command as text
@@ -229,12 +185,6 @@ def test_the_pasted_command_says_the_same(tmp_path):
     script.write_text(text.replace("/py ", f"{fake} ", 1))
     done = subprocess.run(["sh", str(script)], env={**os.environ, "RAY_ADDRESS": "x"}, capture_output=True, text=True)
     assert done.stdout.splitlines() == ["b c", "", *found.argv[1:]]
-
-
-def test_the_pasted_command_has_one_setting_a_line():
-    lines = command_line(launch()).splitlines()
-    assert all(line.endswith(" \\") for line in lines[:-1])
-    assert "  actor_rollout_ref.actor.optim.lr=1e-06 \\" in lines
 
 
 def test_every_key_that_a_version_lacks_is_told_at_once():

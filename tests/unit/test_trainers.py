@@ -88,7 +88,6 @@ def test_the_way_of_a_batch_with_engines_of_their_own() -> None:
 def test_the_memory_of_an_engine_alone_is_a_phase_of_its_own() -> None:
     assumed = [*SEPARATE, "rollout.weight_transfer=nccl"]
     found = memory.estimate(what("gsm8k-0.5b-24gb", *assumed))
-    assert found is not None
     alone = found.phases[-1]
     assert alone.name == "GPUs of the engine" and "actor" not in str(alone.parts)
     assert any(part.label == "old weights of the actor" for part in found.host_parts)
