@@ -1,6 +1,6 @@
 """Writes steps under veRL's names as other frameworks print them; it shares no code with the readers.
 
-`NAMES` says which of their names stands for which of ours, and what their number is times ours. `FORMS` writes a whole
+`NAMES` (tests/data/frameworks/names.toml) says which of their names stands for which of ours. `FORMS` writes a whole
 log. All is copied by hand from the frameworks' printing code.
 """
 
@@ -9,118 +9,15 @@ import io
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import tomllib
 
 Steps = Sequence[tuple[int, Mapping[str, float]]]
-_SCORE, _LENGTH, _CUT = "critic/score/mean", "response_length/mean", "response_length/clip_ratio"
-
+_TABLE = tomllib.loads((Path(__file__).parents[1] / "data/frameworks/names.toml").read_text("utf-8"))
 NAMES: dict[str, dict[str, tuple[str, float]]] = {
-    "slime": {
-        "rollout/raw_reward": (_SCORE, 1),
-        "train/kl_loss": ("actor/kl_loss", 1),
-        "train/entropy_loss": ("actor/entropy", 1),
-        "train/pg_loss": ("actor/pg_loss", 1),
-        "train/pg_clipfrac": ("actor/pg_clipfrac", 1),
-        "train/ppo_kl": ("actor/ppo_kl", 1),
-        "train/grad_norm": ("actor/grad_norm", 1),
-        "train/lr-pg_0": ("actor/lr", 1),
-        "rollout/response_len/mean": (_LENGTH, 1),
-        "rollout/response_len/max": ("response_length/max", 1),
-        "rollout/truncated_ratio": (_CUT, 1),
-        "perf/step_time": ("timing_s/step", 1),
-    },
-    "TRL": {
-        "reward": (_SCORE, 1),
-        "kl": ("actor/kl_loss", 1),
-        "entropy": ("actor/entropy", 1),
-        "grad_norm": ("actor/grad_norm", 1),
-        "learning_rate": ("actor/lr", 1),
-        "clip_ratio/region_mean": ("actor/pg_clipfrac", 1),
-        "completions/mean_length": (_LENGTH, 1),
-        "completions/max_length": ("response_length/max", 1),
-        "completions/clipped_ratio": (_CUT, 1),
-        "step_time": ("timing_s/step", 1),
-    },
-    "prime-rl": {
-        "Reward": (_SCORE, 1),
-        "Entropy": ("actor/entropy", 1),
-        "Mismatch KL": ("rollout_corr/kl", 1),
-        "Grad. Norm": ("actor/grad_norm", 1),
-        "LR": ("actor/lr", 1),
-        "Truncation": (_CUT, 100),
-    },
-    "prime-rl file": {
-        "reward/all/mean": (_SCORE, 1),
-        "entropy/all/mean": ("actor/entropy", 1),
-        "mismatch_kl/all/mean": ("rollout_corr/kl", 1),
-        "optim/grad_norm": ("actor/grad_norm", 1),
-        "optim/lr": ("actor/lr", 1),
-        "train/agg/effective/num_output_tokens/mean": (_LENGTH, 1),
-        "time/step": ("timing_s/step", 1),
-    },
-    "NeMo-RL": {
-        "Avg Reward": (_SCORE, 1),
-        "Generation KL Error": ("rollout_corr/kl", 1),
-        "Mean Generation Length": (_LENGTH, 1),
-        "Total step time": ("timing_s/step", 1),
-        "policy_training": ("timing_s/update_actor", 1),
-        "E2E (Tokens/sec/gpu)": ("perf/throughput", 1),
-    },
-    "OpenRLHF": {
-        "reward": (_SCORE, 1),
-        "kl": ("actor/kl_loss", 1),
-        "entropy_loss": ("actor/entropy", 1),
-        "policy_loss": ("actor/pg_loss", 1),
-        "ppo_kl": ("actor/ppo_kl", 1),
-        "ppo_clip_ratio": ("actor/pg_clipfrac", 1),
-        "actor_grad_norm": ("actor/grad_norm", 1),
-        "actor_lr": ("actor/lr", 1),
-        "critic_loss": ("critic/vf_loss", 1),
-        "response_length": (_LENGTH, 1),
-        "truncated": (_CUT, 1),
-        "timing/step_total": ("timing_s/step", 1),
-    },
-    "SkyRL": {
-        "generate/avg_num_tokens": (_LENGTH, 1),
-        "generate/max_num_tokens": ("response_length/max", 1),
-        "loss/avg_kl": ("actor/reward_kl_penalty", 1),
-        "policy/loss_metrics/clip_ratio": ("actor/pg_clipfrac", 1),
-        "policy/grad_norm": ("actor/grad_norm", 1),
-        "policy/policy_entropy": ("actor/entropy", 1),
-        "policy/policy_kl": ("actor/kl_loss", 1),
-        "reward/avg_raw_reward": (_SCORE, 1),
-        "timing/step": ("timing_s/step", 1),
-    },
-    "AReaL": {
-        "ppo_actor/task_reward/avg": (_SCORE, 1),
-        "ppo_actor/task_reward/max": ("critic/score/max", 1),
-        "ppo_actor/task_reward/min": ("critic/score/min", 1),
-        "ppo_actor/advantages/max": ("critic/advantages/max", 1),
-        "ppo_actor/advantages/min": ("critic/advantages/min", 1),
-        "ppo_actor/update/entropy/avg": ("actor/entropy", 1),
-        "ppo_actor/update/approx_kl/avg": ("actor/ppo_kl", -1),
-        "ppo_actor/update/clip_ratio/avg": ("actor/pg_clipfrac", 1),
-        "ppo_actor/update/actor_loss/avg": ("actor/pg_loss", 1),
-        "ppo_actor/update/grad_norm": ("actor/grad_norm", 1),
-        "ppo_actor/update/lr": ("actor/lr", 1),
-    },
-    "ROLL": {
-        "critic/score/mean": (_SCORE, 1),
-        "critic/score/max": ("critic/score/max", 1),
-        "critic/score/min": ("critic/score/min", 1),
-        "critic/rewards/mean": ("critic/rewards/mean", 1),
-        "critic/entropy/mean": ("actor/entropy", 1),
-        "critic/advantages/max": ("critic/advantages/max", 1),
-        "critic/advantages/min": ("critic/advantages/min", 1),
-        "actor/kl_loss@sum": ("actor/kl_loss", 1),
-        "actor/policykl@sum": ("actor/ppo_kl", -1),
-        "actor/ppo_ratio_clipfrac@sum": ("actor/pg_clipfrac", 1),
-        "actor/pg_loss@sum": ("actor/pg_loss", 1),
-        "actor_train/grad_norm": ("actor/grad_norm", 1),
-        "actor/lr": ("actor/lr", 1),
-        "critic/loss": ("critic/vf_loss", 1),
-        "token/response_length/mean": (_LENGTH, 1),
-        "token/response_length/max": ("response_length/max", 1),
-    },
+    framework: {theirs: (ours, 1) if isinstance(ours, str) else tuple(ours) for theirs, ours in names.items()}
+    for framework, names in _TABLE.items()
 }
 
 

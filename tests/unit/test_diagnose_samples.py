@@ -6,12 +6,13 @@ after the driver's last words, and harmless lines that look like failures.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
-from console_logs import SYNC, diagnosis_of
+import tomllib
+from console_logs import DATA, diagnosis_of
 from page_runs import HELD_OUT, HeldOut
 from pydantic import TypeAdapter
 
@@ -22,18 +23,7 @@ from launcher.record.attempt import MachineEnd, OomKills
 from launcher.record.machine import DiskSpace, HostSample
 
 PACKAGES = "/opt/venv/lib/python3.12/site-packages"
-OVERRIDES = "Error executing job with overrides: ['trainer.logger=[console,wandb]', 'data.train_batch_size=64']"
-HYDRA = ["", "Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace."]
-ENGINE = "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}"
-DIED = """ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.
-\tclass_name: create_colocated_worker_cls.<locals>.WorkerDict
-The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit detail: \
-Worker unexpectedly exits with a connection error code 2. End of file. Some common causes include: (1) the \
-process was killed by the OOM killer due to high memory usage, (2) ray stop --force was called."""
-
-
-def coloured(source: str, lines: list[str], pid: int = 4711) -> list[str]:
-    return [f"\x1b[36m({source} pid={pid})\x1b[0m {line}" for line in lines]
+FORMS: dict[str, str] = tomllib.loads((DATA / "failures" / "forms.toml").read_text("utf-8"))
 
 
 def frames(places: list[str]) -> list[str]:
@@ -43,11 +33,6 @@ def frames(places: list[str]) -> list[str]:
         path = path if path.startswith("/") else f"{PACKAGES}/{path}"
         lines += [f'  File "{path}", line 93, in {function}', "    return self.call(batch)", "           ^^^^^^^^^^"]
     return lines
-
-
-def remote(kind: str, method: str) -> str:
-    call = f"\x1b[36mray::{method}()\x1b[39m (pid=29994, ip=10.0.0.2, actor_id=0b50, repr=<object at 0x7f78>)"
-    return f"ray.exceptions.RayTaskError({kind}): {call}"
 
 
 def raised(sample: Sample) -> list[str]:
@@ -60,92 +45,26 @@ def raised(sample: Sample) -> list[str]:
     return lines
 
 
-def driver(ending: list[str], before: Sequence[str] = ()) -> list[str]:
-    trace = ["Traceback (most recent call last):", *frames(["verl/trainer/main_ppo.py:main"])]
-    return [*before, OVERRIDES, *trace, *ending, *HYDRA]
-
-
-def trainer(ending: list[str]) -> list[str]:
-    calls = frames(["ray/_private/worker.py:get_objects"])
-    return driver(
-        [*calls, remote("RuntimeError", "TaskRunnerV1.run"), *frames(["verl/trainer/main_ppo.py:run"]), *ending]
-    )
-
-
-def prompts(method: str, failure: list[str]) -> list[str]:
-    """Two prompts that fail in the agent loop, then the repetition that Ray collapses."""
-    head = ["Traceback (most recent call last):"]
-    head += frames(["verl/experimental/agent_loop/agent_loop.py:_run_agent_loop"])
-    if method:
-        head += [remote("ValueError", method)]
-    if "compute_score" in method:
-        head += frames(["verl/trainer/ppo/reward.py:_call_with_kwargs"])
-    one = ["ERROR:2026-11-21 09:30:55,586:Error in _run_prompt for uid=61aef5a4", *head, *failure]
-    again = [f"{line}\x1b[32m [repeated 62x across cluster]\x1b[0m" for line in one]
-    return coloured("AgentLoopWorkerTQ", one + one, 18209) + coloured("AgentLoopWorkerTQ", again, 18212)
-
-
 def body(sample: Sample) -> list[str]:
-    form = sample.form
-    if form == "raw":
-        return sample.text.split("\n")
     failure = raised(sample)
-    if form == "driver":
-        return driver(failure, sample.before)
-    if form == "import":
-        return ["Traceback (most recent call last):", *frames(["verl/trainer/main_ppo.py:<module>"]), *failure]
-    if form == "hydra":
-        return [*failure, *HYDRA]
-    if form in ("shell", "silent"):
-        return [*failure, ""] if form == "shell" else coloured("TaskRunnerV1", failure)
-    if form == "config":
-        return [OVERRIDES, f"Error in call to target '{sample.target}':", *failure, f"full_key: {sample.key}", *HYDRA]
-    if form == "trainer":
-        return trainer(failure)
-    if form == "worker":
-        return trainer([remote("RuntimeError", sample.method or ""), *failure])
-    if form == "crash":
-        source = sample.source
-        prefix = "\x1b[33m(raylet)\x1b[0m " if source == "raylet" else f"\x1b[36m({source} pid=4711)\x1b[0m "
-        return [*(prefix + line for line in failure), *trainer(DIED.split("\n"))]
-    if form == "engine":
-        trace = [
-            "EngineCore failed to start.",
-            "Traceback (most recent call last):",
-            *frames(["vllm/v1/engine/core.py:run"]),
-        ]
-        logged = [f"ERROR 11-21 09:30:28 [core.py:1231] {line}" for line in [*trace, *failure]]
-        engine = coloured("vLLMHttpServer", [f"\x1b[0;36m(EngineCore pid=16611)\x1b[0;0m {line}" for line in logged])
-        return [*engine, *trainer([remote("RuntimeError", "vLLMHttpServer.launch_server"), ENGINE])]
-    if form == "refused":  # and then nothing
-        worker = ["WorkerProc hit an exception.", "Traceback (most recent call last):", *failure]
-        logged = [f"ERROR 11-21 09:30:28 [multiproc_executor.py:1000] {line}" for line in worker]
-        logged = [f"\x1b[0;36m(Worker pid=16612)\x1b[0;0m {line}" for line in logged]
-        told = "\x1b[0;36m(EngineCore pid=16611)\x1b[0;0m ERROR 11-21 09:30:28 [core.py:1449] "
-        return coloured("vLLMHttpServer", [*logged, f"{told}Invocation of collective_rpc method failed"])
-    if form == "prompt":
-        return [
-            *prompts("RewardLoopWorker.compute_score" if sample.method is None else sample.method, failure),
-            *trainer([SYNC]),
-        ]
-    if form == "creation":
-        call = "ray::reward_loop_worker_0:RewardLoopWorker.__init__() (pid=12576, ip=10.0.0.2)"
-        dead = f"The actor died because of an error raised in its creation task, {call}"
-        early = coloured("RewardLoopWorker", [f"Exception raised in creation task: {dead}", *failure])
-        return [*early, *prompts("", [f"ray.exceptions.ActorDiedError: {dead}", *failure]), *trainer([SYNC])]
-    if form in ("scheduler", "scheduler-died"):  # SGLang
-        head = "[2026-11-21 09:30:28 TP1] "
-        trace = [f"{head}Scheduler hit an exception: Traceback (most recent call last):", *failure]
-        lines = trace if form == "scheduler" else [f"{head}{failure[0]}", f"{head}Exit code: -9"]
-        return [*coloured("SGLangHttpServer", lines), *trainer(DIED.split("\n"))]
-    if form == "waits":  # forever
-        return [f"\x1b[33m({sample.source})\x1b[0m {line}" for line in failure]
-    assert form in ("driver-only-prompts", "hang")
-    return (
-        trainer(failure)
-        if form == "driver-only-prompts"
-        else coloured("TaskRunnerV1", [f"INFO:2026-11-21 11:07:43,653:{failure[0]}"])
-    )
+    if (form := sample.form) == "raw":
+        return sample.text.split("\n")
+    if form == "prompt" and sample.method is not None:
+        form += " of a call" if sample.method else " without a call"
+    if form == "crash" and sample.source == "raylet":
+        form += " raylet"
+    return filled(form, sample, {"{failure}": failure, "{before}": sample.before})
+
+
+def filled(form: str, sample: Sample, many: Mapping[str, Sequence[str]]) -> list[str]:
+    """The lines of a form; one with a mark of `many` is repeated for each of these lines."""
+    lines = list[str]()
+    for line in FORMS[form].replace("␛", "\x1b").split("\n"):
+        for name in ("method", "source", "target", "key"):
+            line = line.replace(f"{{{name}}}", getattr(sample, name) or "")
+        mark = next((mark for mark in many if mark in line), "")
+        lines += [line.replace(mark, each) for each in many[mark]] if mark else [line]
+    return lines
 
 
 def machine_of(sample: Sample) -> MachineEnd | None:
@@ -159,39 +78,14 @@ def machine_of(sample: Sample) -> MachineEnd | None:
 def log(sample: Sample) -> list[str]:
     lines = ["[validate_config] All configuration checks passed successfully!"]
     if sample.form not in ("hydra", "import", "config", "driver"):
-        lines += [
-            "ray init kwargs: {'num_cpus': None}",
-            "2026-11-21 09:28:04,147\tINFO worker.py:1998 -- Started a local Ray instance.",
-        ]
-        harmless = f"{PACKAGES}/verl/workers/engine/__init__.py:50: UserWarning: automodel engine is not available: "
-        lines += coloured("TaskRunnerV1", [harmless + "ModuleNotFoundError(\"No module named 'nemo_automodel'\")"])
-        lines += coloured(
-            "TaskRunnerV1", ["{'actor_rollout_ref': {'actor': {'strategy': 'fsdp'}}}", "dataset len: 7473"]
-        )
-        answer = [
-            "[prompt] Fix this program.",
-            "[response] It says",
-            "Traceback (most recent call last):",
-            '  File "/x.py", line 1, in x',
-        ]
-        answer += [
-            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1 GiB",
-            "ModuleNotFoundError: No module named 'vllm'",
-        ]
-        lines += coloured(
-            "TaskRunnerV1", [*answer, "CUDA Error: out of memory at /w/cumem_allocator.cpp:62", "[score] 0.0"]
-        )
+        lines += FORMS["start"].replace("␛", "\x1b").split("\n")
+    task = "\x1b[36m(TaskRunnerV1 pid=4711)\x1b[0m "
     if sample.steps:
-        lines += coloured("TaskRunnerV1", ["INFO:2026-11-21 09:30:00,000:all initialize finished, ready to fit"])
-        lines += coloured("TaskRunnerV1", [f"step:{step} - actor/entropy:0.4" for step in range(1, sample.steps + 1)])
+        lines.append(f"{task}INFO:2026-11-21 09:30:00,000:all initialize finished, ready to fit")
+        lines += [f"{task}step:{step} - actor/entropy:0.4" for step in range(1, sample.steps + 1)]
     lines += body(sample)
     if sample.form in ("worker", "trainer", "engine", "prompt", "creation", "crash"):
-        lines += coloured(
-            "GlobalRequestLoadBalancer", ['  warnings.warn(f"automodel engine is not available", stacklevel=1)']
-        )
-        lines += coloured(
-            "WorkerDict", ["Warning: Failed to set NUMA affinity: libnuma.so: cannot open shared object file"]
-        )
+        lines += FORMS["late"].replace("␛", "\x1b").split("\n")
     return lines
 
 
