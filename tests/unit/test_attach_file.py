@@ -6,11 +6,11 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
 import pytest
+from commands import call
 from foreign_logs import FORMS, Steps
 from waiting import wait_for, wait_until
 
@@ -235,14 +235,13 @@ def test_a_packed_log_does_not_grow() -> None:
 
 
 def test_a_word_that_is_a_run_and_a_file_is_an_error_with_both_forms(
-    ppo_tui: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "x").write_text(FORMS["trl"][1](RUN))
-    run = ppo_tui("import", "./x").stdout
+    monkeypatch.chdir(tmp_path)
+    Path("x").write_text(FORMS["trl"][1](RUN))
+    run = call(["import", "./x"])[0]
 
-    assert ppo_tui("attach", run.strip(), "--detach").stdout == run
-    done = ppo_tui("attach", "x", "--detach")
+    assert call(["attach", run.decode().strip(), "--detach"])[0] == run
+    _, error, code = call(["attach", "x", "--detach"])
 
-    assert done.returncode == 2
-    assert "'x' is a run and a file" in done.stderr
-    assert "./x for the file" in done.stderr
+    assert code == 2 and b"'x' is a run and a file" in error and b"./x for the file" in error

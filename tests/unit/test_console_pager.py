@@ -7,6 +7,7 @@ import pytest
 from console_logs import events_of, only, stored
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import tabled
 
 from launcher.console import pager as paging
 from launcher.console.lines import LONGEST, LineSplitter
@@ -169,21 +170,7 @@ def test_errors_are_those_that_the_health_rules_see(tmp_path: Path, name: str) -
     assert found == expected
 
 
-@pytest.mark.parametrize(
-    ("source", "group"),
-    [
-        ("", "driver"),
-        ("TaskRunnerV1", "driver"),
-        ("raylet", "driver"),
-        ("WorkerDict", "workers"),
-        ("AgentLoopWorkerTQ", "workers"),
-        ("worker", "workers"),
-        ("EngineCore_DP0", "engine"),
-        ("vLLMHttpServer", "engine"),
-        ("Worker_TP0", "engine"),
-        ("Worker", "engine"),
-    ],
-)
+@tabled
 def test_groups_of_sources(source: str, group: str) -> None:
     assert group_of(source) == group
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from console_logs import events_of, only
+from tables import tabled
 
 from launcher.console.reader import StepLine
 from launcher.console.recognize import is_verl_output
@@ -23,20 +24,7 @@ def test_every_recorded_log_is_veRLs(path: Path) -> None:
     assert (newest(str(path)).kind == "metrics") == path.name.endswith(".jsonl.gz")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "step:1 - actor/entropy:0.5\n",
-        "+ python3 -m verl.trainer.main_ppo data.train_batch_size=8\n",
-        "python: No module named verl\n",
-        "(TaskRunner pid=12) hello\n",
-        "{'actor_rollout_ref': {'actor': {}}}\n",
-        "usage: main_ppo.py [--help]\nmain_ppo.py: error: unrecognized arguments: --foo\n",
-        TRACEBACK.format("/opt/verl/trainer/main_ppo.py"),
-        "Error executing job with overrides: ['a=b']\n",
-        "slurmstepd: error: *** JOB 7 ON node1 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT ***\n",
-    ],
-)
+@tabled
 def test_a_start_up_without_steps_is_veRLs(text: str) -> None:
     assert is_verl_output(lambda: [text.encode()])
 

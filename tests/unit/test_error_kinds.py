@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from tables import tabled
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted(path for folder in ("launcher", "tui") for path in (ROOT / folder).rglob("*.py"))
@@ -101,17 +101,7 @@ def test_nothing_is_decided_by_the_words_of_a_message() -> None:
     assert set(ALLOWED) == set(found), "an entry that is no longer needed"
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "def f():\n    try:\n        g()\n    except ValueError as error:\n        return 'secret' in str(error)",
-        "def f(error: UserError):\n    return error.message.startswith('no run')",
-        "def f(why):\n    return 'token' in why",
-        "def f(wrong: Exception):\n    return re.search('at least', str(wrong).lower())",
-        "async def f(error: UserError):\n    return error.hint.partition(':')[2]",
-        "def f(error: UserError):\n    return error.message == 'busy'",
-    ],
-)
+@tabled
 def test_the_search_finds(code: str, tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text(code)
     assert [place for place, _ in places(tmp_path / "a.py")] == ["a.py:f"]

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from tables import tabled
 
 from launcher.core.errors import UserError
 from launcher.metrics.frameworks import described, of_names, user_table
@@ -12,15 +13,7 @@ from launcher.runs.watch.log import newest, resolve
 from launcher.runs.watch.steps import steps
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("hello\niter 5 loss 0.3 reward 1.5 kl 0.2\n", "line 2 has numbers: iter 5"),
-        ('{"iteration": 1, "foo": 2.0}\n', "too few names of a known framework: foo"),
-        (2 * "2026-01-01 00:00:00 (A pid=1) hello\niter=5 loss=0.3 kl=0.2\n", "line 2 has numbers: iter=5"),
-        ("hello\n", "no line has several numbers"),
-    ],
-)
+@tabled
 def test_an_unknown_form_is_described(text: str, words: str, tmp_path: Path) -> None:
     path = tmp_path / "x.log"
     path.write_text(text)
@@ -75,20 +68,7 @@ def test_a_table_of_the_user_names_unknown_metrics(file: str, text: str, lines: 
         resolve(str(log), described(user_table(names)))
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("x = ", "x.toml"),
-        ("", "has no metrics"),
-        ('[[metrics]]\ntheirs = ["a"]\n', "row 1"),
-        ("[[metrics]]\nfoo = 1\n", "row 1 of metrics has 'foo'"),
-        ('[[metrics]]\ntheirs = "a"\nours = "actor/entropy"\n', "theirs must be a list"),
-        ('[[line]]\nhint = "a"\n', "it has 'line'"),
-        ('[[lines]]\nmatch = "a"\n', "row 1 of lines lacks hint"),
-        ('[[lines]]\nhint = "a"\nmatch = "a"\n', "lacks a group: step"),
-        ('[[lines]]\nhint = "a"\nmatch = "(?P<step>a)"\npair = "(?P<name>a)"\n', "lacks a group: name, value"),
-    ],
-)
+@tabled
 def test_a_wrong_table_is_an_error_with_its_place(text: str, words: str, tmp_path: Path) -> None:
     path = tmp_path / "x.toml"
     path.write_text(text)

@@ -26,7 +26,6 @@ from launcher.preset.schema import BY_KEY, FIELDS
 from launcher.preset.settle import offers
 from launcher.record.events import LevelChange, Note, read_kind
 from launcher.record.fix import Fix
-from launcher.record.layout import RunDir
 from launcher.record.levels import Level
 from launcher.report.bundle import write as write_bundle
 from launcher.report.run_report import gather
@@ -154,12 +153,6 @@ def test_a_framework_is_recognized_by_its_lines(form: str, title: str, bank: Mod
     assert of_foreign(write(tmp_path, form, chosen(bank)[0][1])).framework.title == title  # type: ignore[union-attr]
 
 
-def test_a_log_of_verl_is_not_another_frameworks() -> None:
-    for log in sorted(Path("tests/data/logs").glob("*.gz")):
-        found = resolve(str(log))
-        assert isinstance(found, Log) and found.framework is None, log
-
-
 def test_metrics_that_are_left_out_because_they_are_not_finite_are_nan(bank: ModuleType, tmp_path: Path) -> None:
     run = [(number, dict(data)) for number, data in chosen(bank)[0][1]]
     run[9][1]["actor/grad_norm"] = math.nan
@@ -268,16 +261,6 @@ def test_a_training_that_is_started_again_replaces_its_steps(form: str, bank: Mo
     assert lengths is not None and list(lengths.steps) == known
 
 
-@pytest.mark.parametrize("form", ["slime", "trl", "trainer_state", "prime-rl file", "skyrl"])
-def test_an_imported_run_is_judged_as_its_log(form: str, bank: ModuleType, tmp_path: Path) -> None:
-    path = write(tmp_path, form, chosen(bank)[-1][1])
-
-    run = import_logs([str(path)])[0]
-
-    assert isinstance(run, RunDir)
-    assert seen(judged(run, []).changes) == seen(judged(of_foreign(path), []).changes)
-
-
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three runs of TRL 1.16 on the CPU toy, with learning rates of 3e-4, 0.1 and 0.02, each with all that it wrote."""
@@ -344,13 +327,6 @@ def test_a_run_of_a_framework_is_advised_in_its_own_words(log: str) -> None:
     assert not timing.advice(series)
     report = timing.report(series)
     assert report is None or "settings of veRL" in no_advice(report)
-
-
-@pytest.mark.parametrize("log", ["slime-collapse.log.gz", "trl-collapse.log.gz", "prime-rl-collapse.jsonl.gz"])
-def test_a_planted_collapse_is_critical_within_three_steps(log: str) -> None:
-    raised = [change.step for change in judged(of_foreign(DATA / log), []).changes if change.after == Level.CRITICAL]
-
-    assert 40 <= min(raised) <= 48
 
 
 def test_a_log_before_its_first_step_is_not_taken_for_veRLs(tmp_path: Path) -> None:

@@ -2,32 +2,14 @@
 
 import health_bank as bank
 import pytest
+from tables import parts, tabled
 
 from launcher.record.levels import Level
 
-FOUND = {  # the last step by which a fault is to be found, by fault and strength
-    ("actor lr", "x30"): 2,
-    ("actor lr", "x300"): 2,
-    ("clip ratio 5, epochs", "6"): 2,
-    ("constant reward", "all"): 10,
-    ("entropy coefficient", "0.3"): 20,
-    ("gamma", "0.1"): 2,
-    ("response limit", "4"): 11,
-    ("temperature", "3"): 5,
-}
-FOUND_LATE = {  # of those planted at step 111, steps from there on
-    ("actor lr", "x30"): 4,
-    ("actor lr", "x300"): 3,
-    ("clip ratio 5, epochs", "6"): 9,
-    ("constant reward", "all"): 10,
-    ("critic lr", "x300"): 4,
-    ("entropy coefficient", "0.3"): 7,
-    ("no KL, actor lr", "x10"): 4,
-    ("response limit", "4"): 2,
-    ("reward sign", "all"): 5,
-    ("temperature", "2"): 2,
-    ("temperature", "3"): 2,
-}
+FOUND, FOUND_LATE = (
+    {(fault, strength): step for (fault, strength), step in parts("health_bank")[name][1]}
+    for name in ("FOUND", "FOUND_LATE")
+)
 
 
 @pytest.mark.slow
@@ -52,17 +34,7 @@ def test_healthy_runs_are_let_alone_and_planted_faults_found() -> None:
         assert not late
 
 
-@pytest.mark.parametrize(
-    ("longest", "shares", "scores", "said"),
-    [
-        (8, [0.0] * 30, [0.4] * 60, ""),
-        (8, [0.0] * 10 + [0.6] * 10 + [0.0] * 10, [0.4] * 60, "60 % of its responses cut"),
-        (6, [0.6] * 30, [0.4] * 60, ""),  # the longest of a batch that is below the limit is not cut
-        (8, [0.6] * 8 + [0.0] * 22, [0.4] * 60, ""),
-        (8, [], [0.4] * 30 + [0.2] * 30, "reward 0.20 below its best"),
-        (8, [], [0.2] * 30 + [0.4] * 30, ""),
-    ],
-)
+@tabled
 def test_what_went_wrong_by_itself_is_told_by_the_outcome(
     longest: int, shares: list[float], scores: list[float], said: str
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from health_faults import FAULTS, Fault, Step
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tables import parts
 
 from launcher.health.catalogue import rules
 from launcher.health.checklist import Checklist
@@ -23,44 +24,9 @@ CONFIG = {"data.max_response_length": 256, "algorithm.adv_estimator": "gae"}
 PERIOD = 20  # steps after which the noise of the generated run repeats
 OF_THE_CLOCK = {"THR-1", "MEM-1", "MEM-2", "STALL-1"}
 REWARDS = ("critic/score/", "critic/rewards/", "critic/returns/", "critic/values/", "val-core/")
-HEALTHY = {  # key: mean, standard deviation of a step as a share of it
-    "critic/score/mean": (0.4, 0.03),
-    "critic/score/max": (1.0, 0.0),
-    "critic/score/min": (0.0, 0.0),
-    "critic/advantages/max": (2.0, 0.0),
-    "critic/advantages/min": (-2.0, 0.0),
-    "critic/vf_loss": (0.1, 0.1),
-    "critic/vf_explained_var": (0.5, 0.05),
-    "actor/reward_kl_penalty": (0.08, 0.05),
-    "actor/ppo_kl": (0.001, 0.3),
-    "actor/pg_clipfrac": (0.005, 0.2),
-    "actor/pg_loss": (0.01, 0.3),
-    "actor/grad_norm": (0.5, 0.1),
-    "actor/entropy": (0.6, 0.03),
-    "actor/lr": (1e-6, 0.0),
-    "response_length/mean": (150.0, 0.03),
-    "response_length/max": (256.0, 0.0),
-    "response_length/clip_ratio": (0.05, 0.1),
-    "response/aborted_ratio": (0.0, 0.0),
-    "training/rollout_probs_diff_mean": (0.003, 0.1),
-    "training/rollout_probs_diff_max": (0.2, 0.1),
-    "training/rollout_actor_probs_pearson_corr": (0.999, 0.0),
-}
-# Metric, what it is at the end of a steady change for the worse, as a factor or (None) an addition, and its rules.
-WORSE: tuple[tuple[str, float, tuple[str, ...]], ...] = (
-    ("actor/reward_kl_penalty", 60.0, ("KL-1", "KL-4")),
-    ("actor/ppo_kl", 200.0, ("KL-2",)),
-    ("actor/pg_clipfrac", 100.0, ("CLIP-1",)),
-    ("actor/entropy", 0.01, ("ENT-1",)),
-    ("actor/entropy", 12.0, ("ENT-2",)),
-    ("actor/grad_norm", 500.0, ("GRAD-1",)),
-    ("response_length/mean", 6.0, ("LEN-1",)),
-    ("response_length/mean", 0.02, ("LEN-1",)),
-    ("response_length/clip_ratio", 19.0, ("TRUNC-1",)),
-    ("critic/vf_loss", 300.0, ("CRIT-1",)),
-    ("critic/score/mean", 0.01, ("REW-1",)),
-    ("training/rollout_probs_diff_mean", 100.0, ("MIS-1",)),
-)
+TABLES = parts("health_invariants")
+HEALTHY: dict[str, tuple[float, float]] = {key: tuple(values) for key, values in TABLES["HEALTHY"][1]}
+WORSE = TABLES["WORSE"][1]
 
 
 @cache
@@ -124,7 +90,7 @@ quick = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCh
     seed=st.integers(0, 99),
 )
 def test_a_metric_that_keeps_getting_worse_never_lowers_its_level(
-    metric: str, factor: float, affected: tuple[str, ...], gain: float, steps: int, late: float, seed: int
+    metric: str, factor: float, affected: list[str], gain: float, steps: int, late: float, seed: int
 ) -> None:
     base = healthy(25 + 100, seed)
     run = [dict(step) for step in base]
@@ -144,7 +110,7 @@ def test_a_metric_that_keeps_getting_worse_never_lowers_its_level(
 @pytest.mark.parametrize("name", ["learning", "cpu-toy", "kl-blowup"])
 @pytest.mark.parametrize(("metric", "factor", "affected"), WORSE, ids=lambda each: str(each))
 def test_a_metric_of_a_recorded_run_that_gets_worse_never_lowers_its_level(
-    metric: str, factor: float, affected: tuple[str, ...], name: str, gain: float
+    metric: str, factor: float, affected: list[str], name: str, gain: float
 ) -> None:
     run = [dict(step) for step in recorded(name)]
     at = len(run) // 3
@@ -219,7 +185,7 @@ def test_more_than_twenty_healthy_steps_before_a_fault_change_nothing(fault: Fau
 @quick
 @given(place=st.floats(0.05, 1.0), noise=st.sampled_from([0.05, 0.15, 0.25]), seed=st.integers(0, 999))
 def test_a_flag_changes_at_most_three_times_in_thirty_steps_of_noise(
-    metric: str, factor: float, affected: tuple[str, ...], place: float, noise: float, seed: int
+    metric: str, factor: float, affected: list[str], place: float, noise: float, seed: int
 ) -> None:
     rng = random.Random(seed)
     run = [dict(step) for step in healthy(90, seed)]
@@ -251,7 +217,7 @@ OF_A_GAIN = {"HACK-1", "HACK-2", "REW-2", "REW-4"}  # they flag a reward that ri
 @pytest.mark.parametrize("kind", ["reward", "truncation", "signal"])
 @pytest.mark.parametrize(("metric", "factor", "affected"), WORSE, ids=lambda each: str(each))
 @pytest.mark.parametrize("gain", [0.0, 0.015])
-def test_harm_removes_no_flag(kind: str, metric: str, factor: float, affected: tuple[str, ...], gain: float) -> None:
+def test_harm_removes_no_flag(kind: str, metric: str, factor: float, affected: list[str], gain: float) -> None:
     run = [dict(step) for step in healthy(70, 3)]
     for n in range(40):
         run[30 + n].update(rewarded(run[30 + n], gain * n))

@@ -1,14 +1,16 @@
 """What is judged between steps: silence, and lines of the log."""
 
+from pathlib import Path
+
 import pytest
+from rule_levels import row
 
 from launcher.health.checklist import Checklist
-from launcher.record.check import Check
 from launcher.record.levels import Level
+from launcher.runs.watch.log import newest
+from launcher.runs.watch.steps import steps as steps_of
 
-
-def row(checklist: Checklist, rule: str) -> Check:
-    return next(found for found in checklist.checks() if found.rule == rule)
+DATA = Path(__file__).parents[1] / "data"
 
 
 def healthy(step: int) -> dict[str, float]:
@@ -79,97 +81,73 @@ def test_a_file_cannot_stall() -> None:
 # The log
 
 
+LINES = [line.split("\t") for line in (DATA / "health_lines.tsv").read_text("utf-8").splitlines()]
+
+
+@pytest.mark.parametrize(("level", "line"), LINES)
+def test_what_counts_as_an_error_in_the_log(level: str, line: str) -> None:
+    changes = Checklist().log_line(line.replace("␛", "\x1b"), 7)
+    assert [str(change.after) for change in changes] == ([] if level == "-" else [level])
+
+
+JOB, TRACE = "Error executing job with overrides: ['a=b']", "Traceback (most recent call last):"
+TASK = "ray.exceptions.RayTaskError(KeyError): ray::f() (pid=3)"
+WRITE = "RuntimeError: [enforce fail at inline_container.cc:603] . file write failed"
+
+
 @pytest.mark.parametrize(
-    ("line", "level"),
+    ("lines", "changes", "message", "fix"),
     [
-        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 MiB.", Level.CRITICAL),
-        ("\x1b[36m(TaskRunner pid=12)\x1b[0m ray.exceptions.RayTaskError(ValueError): ray::f()", Level.WARN),
-        ("ray.exceptions.RayTaskError(QuotaGone): ray::f() (pid=3)", Level.CRITICAL),
-        ("(vLLMHttpServer pid=1, ip=10.0.0.2) (EngineCore pid=2) Traceback (most recent call last):", Level.WARN),
-        (
-            "(vLLMHttpServer pid=1) (Worker pid=2) ERROR 11-21 15:17:54 [multiproc_executor.py:1000] "
-            "Traceback (most recent call last):",
-            Level.WARN,
-        ),
-        ("[rank0]: torch.distributed.DistBackendError: NCCL error in: ...", Level.CRITICAL),
-        ("RuntimeError: [enforce fail at inline_container.cc:603] . PytorchStreamWriter failed", Level.CRITICAL),
-        ("OSError: [Errno 28] No space left on device", Level.CRITICAL),
-        ("(raylet) Spilled 2048 MiB, 3 objects", None),
-        ("(raylet pid=1) Spilled 2048 MiB, 3 objects", Level.WARN),
-        ("(WorkerDict pid=1) WARN: grad_norm is not finite: nan", Level.WARN),
-        ("Sequence group 0 is preempted by PreemptionMode.RECOMPUTE", Level.WARN),
-        ("Failed to save the checkpoint", Level.WARN),
-        ("Warning: Failed to set NUMA affinity: libnuma.so", None),
-        ("timing_s/agent_loop/num_preempted/min:0", None),
-        ("Answer: in Java this is an OutOfMemoryError: the heap is full", None),
-        ("    raise ValueError('RayTaskError')", None),
-        ("ValueError: nothing that is known", None),
+        (f"{JOB}\n{TRACE}\n{TASK}\n{WRITE}", "1 WARN, 4 CRITICAL", f"{WRITE} (line 4)", "max_actor_ckpt_to_keep"),
+        (f"{JOB}\n{TASK}\nKeyError: 'x'", "1 WARN, 3 CRITICAL", "KeyError: 'x' (line 3)", ""),
+        (f"{JOB}\n\n\n\n\n\n\n\nKeyboardInterrupt", "1 WARN", "KeyboardInterrupt", ""),
+        (f"{TRACE}\nstep{50 * chr(10)}ValueError: of a library", "1 WARN", f"{TRACE} (line 1)", ""),
     ],
 )
-def test_what_counts_as_an_error_in_the_log(line: str, level: Level | None) -> None:
-    checklist = Checklist()
-    changes = checklist.log_line(line, 7)
-    assert [change.after for change in changes] == ([] if level is None else [level])
+def test_the_last_exception_of_a_block_is_the_message(lines: str, changes: str, message: str, fix: str) -> None:
+    checklist, found = Checklist(), list[str]()
+    for number, line in enumerate(lines.split("\n"), start=1):
+        told = checklist.step(1, healthy(1)) if line == "step" else checklist.log_line(line, number, step=3)
+        found += [f"{number} {change.after}" for change in told if change.rule == "ERR-1"]
+    check = row(checklist, "ERR-1")
+    assert ", ".join(found) == changes and check.since == 3
+    assert check.message.startswith(message) and fix in str(check.fixes)
 
 
-def test_the_last_exception_of_a_block_is_the_message_and_brings_its_fixes() -> None:
-    checklist = Checklist()
-    block = [
-        "Error executing job with overrides: []",
-        "Traceback (most recent call last):",
-        "ray.exceptions.RayTaskError(RuntimeError): ray::WorkerDict.save() (pid=3)",
-        "RuntimeError: [enforce fail at inline_container.cc:603] . unexpected pos 64 vs 0, file write failed",
-    ]
-    for number, line in enumerate(block, start=40):
-        checklist.log_line(line, number, step=3)
-    found = row(checklist, "ERR-1")
-    assert (found.level, found.since) == (Level.CRITICAL, 3)
-    assert found.message == f"{block[-1]} (line 43)"
-    assert any(fix.key == "trainer.max_actor_ckpt_to_keep" for fix in found.fixes)
-
-
-def test_critical_waits_for_the_exception_that_a_heading_announces() -> None:
-    checklist = Checklist()
-    heading = "ray.exceptions.RayTaskError(KeyError): ray::f() (pid=3)"
-    told = [
-        checklist.log_line(line, number)
-        for number, line in enumerate(["Error executing job with overrides: ['a=b']", heading, "KeyError: 'x'"])
-    ]
-    assert [[(change.after, change.message) for change in changes] for changes in told] == [
-        [(Level.WARN, "Error executing job (line 0)")],
-        [],
-        [(Level.CRITICAL, "KeyError: 'x' (line 2)")],
-    ]
-
-
-def test_an_interrupt_of_the_driver_is_no_critical_error() -> None:
-    checklist = Checklist()
-    checklist.log_line("Error executing job with overrides: []", 1)
-    checklist.log_line("KeyboardInterrupt", 9)
-    assert row(checklist, "ERR-1").level == Level.WARN
-
-
-def test_an_exception_long_after_a_block_is_none_of_it() -> None:
-    checklist = Checklist()
-    checklist.log_line("Traceback (most recent call last):", 5)
-    checklist.step(1, healthy(1))
-    assert checklist.log_line("ValueError: printed by a library", 60) == []
-    assert row(checklist, "ERR-1").message == "Traceback (most recent call last): (line 5)"
-
-
-def test_an_error_fades_while_the_run_goes_on() -> None:
+def test_an_error_fades_while_the_run_goes_on_and_stays_when_the_process_dies_of_it() -> None:
     """A healthy run in the calibration set has a harmless Traceback at its start."""
-    checklist = Checklist()
-    checklist.log_line("Traceback (most recent call last):", 5)
-    levels = []
+    checklist, levels = Checklist(), []
+    checklist.log_line(TRACE, 5)
     for step in range(1, 22):
         checklist.step(step, healthy(step))
         levels.append(row(checklist, "ERR-1").level)
     assert levels == [Level.WARN] * 2 + [Level.NOTICE] * 17 + [Level.OK] * 2
+    assert row(checklist, "ERR-1").message == "no errors in the last steps"
+    dead = Checklist()
+    dead.log_line("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate", 9)
+    dead.ended(1)
+    assert dead.verdict == Level.CRITICAL
 
 
-def test_an_error_stays_when_the_process_dies_of_it() -> None:
-    checklist = Checklist()
-    checklist.log_line("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate", 9)
-    checklist.ended(1)
-    assert checklist.verdict == Level.CRITICAL
+@pytest.mark.parametrize(
+    ("total", "last", "level"),
+    [(3, "", Level.OK), (None, "Final validation metrics: {'acc': 0.5}", Level.OK), (9, "", Level.WARN)],
+)
+def test_an_error_after_the_last_step_is_none_of_training(total: int | None, last: str, level: Level) -> None:
+    checklist = Checklist({"trainer.total_training_steps": total} if total else {}, clock=False)
+    for step in range(1, 4):
+        checklist.step(step, healthy(step))
+    for line in (last, TRACE, "RuntimeError: DataLoader worker (pid 4) is killed by signal: Terminated."):
+        checklist.log_line(line, 10)
+    assert min(row(checklist, "ERR-1").level, Level.WARN) == level
+
+
+def test_ticks_and_lines_of_the_log_change_nothing_of_the_rules_on_steps() -> None:
+    steps = [record.data for _, record in steps_of(newest(str(DATA / "logs" / "cpu-toy.jsonl.gz")))]
+    live, replayed = Checklist(clock=True), Checklist(clock=False)
+    for step, data in enumerate(steps, start=1):
+        for second in range(3):
+            live.tick(3.0 * step + second, gpu=(10.0, 100.0), host=(10.0, 100.0))
+            live.log_line("INFO: nothing to see", step, step=step)
+        found, again = (judge.step(step, data, t=3.0 * step) for judge in (live, replayed))
+        assert [each for each in found if each.rule != "STALL-1"] == again

@@ -9,6 +9,7 @@ from types import FunctionType, ModuleType
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rule_levels import row
 
 from launcher.health import keys
 from launcher.health.catalogue import RuleData
@@ -16,13 +17,7 @@ from launcher.health.checklist import Checklist
 from launcher.health.frame import Frame
 from launcher.health.rules.kl import KlBlowUp
 from launcher.health.state import Reading, State
-from launcher.record.check import Check
 from launcher.record.levels import Level
-
-
-def row(checklist: Checklist, rule: str) -> Check:
-    return next(found for found in checklist.checks() if found.rule == rule)
-
 
 HEALTHY = {"actor/pg_loss": 0.01, "actor/reward_kl_penalty": 0.01}
 

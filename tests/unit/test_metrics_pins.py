@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tables import tabled
 
 from launcher.core.paths import layout_file
 from launcher.metrics.names import MOST_PINS, pinned, toggle
@@ -28,19 +29,7 @@ def test_the_oldest_pin_gives_way() -> None:
     assert len(pinned()) == MOST_PINS
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "",
-        "{",
-        "[]",
-        '{"pins": 3}',
-        '{"pins": "actor/loss"}',
-        '{"pins": [1, null, ""]}',
-        "\x00\xff",
-        '{"pins": [["a"], {"b": 1}]}',
-    ],
-)
+@tabled
 def test_a_broken_file_is_ignored_and_replaced(content: str) -> None:
     layout_file().parent.mkdir(parents=True)
     layout_file().write_text(content)

@@ -134,7 +134,8 @@ def test_two_hundred_harmless_lines_stay_as_they_are() -> None:
 
 @pytest.mark.slow
 def test_the_text_of_our_logs_stays_as_it_is_but_for_invented_secrets_in_pasted_text() -> None:
-    files = [path.read_bytes() for path in sorted(DATA.rglob("*")) if path.suffix in (".gz", ".txt", ".yaml", ".log")]
+    paths = [path for path in sorted(DATA.rglob("*")) if path.parent.name != "tables"]
+    files = [path.read_bytes() for path in paths if path.suffix in (".gz", ".txt", ".yaml", ".log")]
     texts = [(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode(errors="replace") for data in files]
     lines = {inert(line) for text in texts if "\0" not in text for line in text.split("\n") if len(line) < 20_000}
     changed = sorted(line.strip() for line in lines if redact(line) != line)

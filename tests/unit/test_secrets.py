@@ -6,6 +6,7 @@ import pytest
 from commands import OF_RUNS, call
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import tabled
 from whole_run import whole_run
 
 from launcher.core.errors import UserError
@@ -17,21 +18,7 @@ from launcher.preset.files import load
 HF = "hf_" + "abcdEFGH" * 4
 
 
-@pytest.mark.parametrize(
-    ("setting", "value"),
-    [
-        ("+trainer.api_key=topsecret1", "topsecret1"),
-        ("+trainer.wandb.key_of_x.hf_token=topsecret1", "topsecret1"),
-        ("++actor_rollout_ref.rollout.engine_kwargs.vllm.password=topsecret1", "topsecret1"),
-        (f"+trainer.anything={HF}", HF),
-        (f"trainer.experiment={HF}", HF),
-        ("+trainer.proxy=http://user:topsecret1@proxy:8080", "topsecret1"),
-        ("+trainer.args={api_key: topsecret1}", "topsecret1"),
-        ("env.MY_PASS=topsecret1", "topsecret1"),
-        ("env.https_proxy=http://user:topsecret1@proxy", "topsecret1"),
-        (f"health.on_alert=[curl,-H,'Authorization: Bearer {HF}']", HF),
-    ],
-)
+@tabled
 def test_a_secret_in_a_setting_is_refused_with_what_works_and_not_repeated(setting: str, value: str) -> None:
     with pytest.raises(UserError, match=r"looks like a secret.*export .*in the shell") as refused:
         load("toy-cpu", [setting])
@@ -107,33 +94,7 @@ def test_a_value_that_looks_like_one_is_refused_and_hidden_whatever_its_name(val
     assert secret not in redact(f"PLAIN={value}")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *(
-            "PATH",
-            "PYTHONPATH",
-            "XPATH",
-            "LD_LIBRARY_PATH",
-            "PATTERN",
-            "FILE_PATTERN",
-            "SECRET_PATTERN",
-            "KEYMAP",
-            "MONKEY",
-        ),
-        *(
-            "TOKENIZERS_PARALLELISM",
-            "TOKENIZER",
-            "MAX_TOKENS",
-            "max_token_len",
-            "NUM_TOKEN_PER_STEP",
-            "PAD_TOKEN",
-            "PWD",
-        ),
-        *("COMPASS", "BYPASS", "OLDPWD", "AUTHOR", "AUTH_MODE", "RAY_AUTH_MODE", "SSH_AUTH_SOCK", "TOKEN_FILE", "SASL"),
-        *("HF_HOME", "WANDB_MODE", "OMP_NUM_THREADS", "VERL_PLATFORM", "CUDA_VISIBLE_DEVICES", "PATIENCE", "LAST_PATH"),
-    ],
-)
+@tabled
 def test_variables_that_hold_none(name: str) -> None:
     assert not is_secret(name)
     environment.check(name, "plain", "x")
@@ -156,30 +117,7 @@ def test_a_secret_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert not any("topsecret1" in path.read_text() for path in (tmp_path / "home").rglob("*") if path.is_file())
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("{'api_key': 'abc def', 'x': 1}", "{'api_key': '***', 'x': 1}"),
-        ("trainer.api_key=abc x", "trainer.api_key=*** x"),
-        ("--password hunter2 --steps 3", "--password *** --steps 3"),
-        (f"login with {HF}.", "login with ***."),
-        ("proxy http://u:p@h:80/x", "proxy http://u:***@h:80/x"),
-        ("HF_TOKEN=abc", "HF_TOKEN=***"),
-        ("env.HF_TOKEN: HF_TOKEN is set, env.A_PAT: A_PAT too", "env.HF_TOKEN: HF_TOKEN is set, env.A_PAT: A_PAT too"),
-        ("--n KEY=VALUE MAX_TOKENS=9x A_PAT=$A", "--n KEY=VALUE MAX_TOKENS=9x A_PAT=***"),
-        ("wandb_api_key=None, 'secret': null", "wandb_api_key=None, 'secret': null"),
-        ("api_key=${oc.env:KEY}", "api_key=${oc.env:KEY}"),
-        ("Missing stop token: no response ends", "Missing stop token: no response ends"),
-        ("'pad_token': '<pad>', prompt_key: prompt", "'pad_token': '<pad>', prompt_key: prompt"),
-        ("val-core/pass@1:0.5 - critic/pass: 0.3 - bypass: on", "val-core/pass@1:0.5 - critic/pass: 0.3 - bypass: on"),
-        (
-            "in the backward pass: less memory, second pass: token",
-            "in the backward pass: less memory, second pass: token",
-        ),
-        ("the smtp pass: hunter2", "the smtp pass: ***"),
-        ("the password is wrong, 5 passed", "the password is wrong, 5 passed"),
-    ],
-)
+@tabled
 def test_only_the_values_of_secrets_are_hidden(text: str, shown: str) -> None:
     assert redact(text) == shown and redact(shown) == shown
 

@@ -2,14 +2,14 @@
 
 import gzip
 import json
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import orjson
 import pytest
 import span_runs
+from commands import call
 from console_logs import DATA
+from tables import tabled
 
 from launcher.estimate.models import facts
 from launcher.metrics.store import SeriesStore
@@ -28,7 +28,6 @@ from launcher.timing.words import limit_line
 from tui.kit.drawing.glyphs import SIGNS
 
 START = span_runs.START
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture
@@ -240,28 +239,7 @@ def test_without_a_model_or_gpu_the_mfu_is_the_one_of_verl() -> None:
     assert told.why == "the model is not here, and the log has no size of it"
 
 
-@pytest.mark.parametrize(
-    ("name", "flops"),
-    [
-        ("NVIDIA H200", 989e12),
-        ("NVIDIA H100 PCIe", 756e12),
-        ("NVIDIA H800 PCIe", 756e12),
-        ("NVIDIA H200 NVL", 835e12),
-        ("NVIDIA GB200", 2.5e15),
-        ("NVIDIA B200", 2.25e15),
-        ("NVIDIA H20", 148e12),
-        ("NVIDIA A100-SXM4-80GB", 312e12),
-        ("NVIDIA L40S", 362e12),
-        ("NVIDIA L4", 121e12),
-        ("NVIDIA A10G", 70e12),
-        ("NVIDIA A40", 149.7e12),
-        ("NVIDIA A30", 165e12),
-        ("NVIDIA GeForce RTX 4090", 165.2e12),
-        ("Tesla T4", 65e12),
-        ("Tesla V100-PCIE-16GB", 112e12),
-        ("Apple M7", None),
-    ],
-)
+@tabled
 def test_gpus_are_known_by_their_names(name: str, flops: float | None) -> None:
     found = peak(name)
     assert (found and found.flops) == flops
@@ -276,16 +254,14 @@ def test_stages_have_signs_and_no_timer_has_two() -> None:
     assert len(OF_SPAN) == sum(len(stage.spans) for stage in STAGES.values())
 
 
-def test_the_command_prints_what_the_page_shows(run: RunDir, ppo_tui: Command) -> None:
-    done = ppo_tui("time", "1550", "--step", "4")
-    assert done.returncode == 0, done.stderr
-    assert "step 4: 3.28 s" in done.stdout and "rank 0" in done.stdout
-    assert "MFU, MBU unknown: no GPU" in done.stdout
-    told = json.loads(ppo_tui("time", "1550", "--json").stdout)
+def test_the_command_prints_what_the_page_shows(run: RunDir) -> None:
+    shown = call(["time", "1550", "--step", "4"])[0].decode()
+    assert all(part in shown for part in ("step 4: 3.28 s", "rank 0", "MFU, MBU unknown: no GPU"))
+    told = json.loads(call(["time", "1550", "--json"])[0])
     assert (told["step"], told["source"], told["lanes"][1]["lane"]) == (6, "spans", "rank 0")
     assert sum(told["stages"].values()) == pytest.approx(told["seconds"], abs=0.01)
-    wrong = ppo_tui("time", "1550", "--step", "99")
-    assert wrong.returncode == 2 and "no times of this step" in wrong.stderr and "1 to 6" in wrong.stderr
+    _, wrong, code = call(["time", "1550", "--step", "99"])
+    assert code == 2 and b"no times of this step" in wrong and b"1 to 6" in wrong
 
 
 def test_a_gpu_of_the_run_is_taken_for_the_limits(run: RunDir) -> None:
