@@ -10,7 +10,7 @@ from tables import tabled
 
 from launcher.core.errors import UserError
 from launcher.preset.files import available, load, restore, shipped, summary
-from launcher.preset.schema import BY_KEY, FIELDS
+from launcher.preset.schema import BY_KEY, FIELDS, value_of
 
 
 @pytest.fixture(autouse=True)
@@ -99,73 +99,16 @@ def test_extends_takes_names_and_relative_paths_and_the_nearer_file_wins(write):
     assert load(write("extends: toy-cpu\n")).preset.trainer.steps == 60
 
 
-@pytest.mark.parametrize(
-    "setting", ["actor.lr=3e-6", "actor_rollout_ref.actor.optim.lr=3e-6", "++actor_rollout_ref.actor.optim.lr=3e-6"]
-)
-def test_both_spellings_mean_the_same_value(write, setting):
-    loaded = load(write(BASE), [setting])
-    assert loaded.preset.actor.lr == 3e-6
-    assert loaded.preset.overrides == {}
-
-
-def test_the_later_setting_wins_whatever_its_spelling(write):
-    both = ["actor.lr=1e-5", "actor_rollout_ref.actor.optim.lr=2e-5"]
-    assert load(write(BASE), both).preset.actor.lr == 2e-5
-    assert load(write(BASE), both[::-1]).preset.actor.lr == 1e-5
+@tabled
+def test_a_preset_has_these_values(text, settings, expected, write):
+    preset = load(write(BASE + text), settings).preset
+    assert {name: value_of(preset, FIELDS[name]) for name in expected} == expected
 
 
 def test_an_override_in_a_file_is_mapped_to_the_field_and_a_later_file_wins(write):
     write(BASE + "overrides: {actor_rollout_ref.actor.optim.lr: 2e-6}\n", "base.yaml")
     assert load("base.yaml").preset.actor.lr == 2e-6
     assert load(write("extends: base.yaml\nactor: {lr: 3e-6}\n")).preset.actor.lr == 3e-6
-
-
-@tabled
-def test_a_key_of_an_older_version_is_the_same_value_too(write, old, field, value):
-    layer = load(write(BASE), [old]).layer
-    assert layer[tuple(field.split("."))].value == value
-
-
-def test_the_algorithm_is_known_by_both_names(write):
-    assert load(write(BASE), ["algorithm=grpo"]).preset.algorithm == "grpo"
-    assert load(write(BASE), ["algorithm.adv_estimator=grpo"]).preset.algorithm == "grpo"
-    assert load(write(BASE + "algorithm: grpo\n"), ["algorithm.adv_estimator=gae"]).preset.algorithm == "ppo"
-
-
-def test_keys_without_a_field_are_kept_once_with_their_newest_prefix(write):
-    text = BASE + "overrides: {+critic.fsdp.x: 1, trainer.x_timeout: 1}\n"
-    loaded = load(write(text), ["++critic.model.fsdp_config.x=2", "trainer.x_timeout=2"])
-    assert loaded.preset.overrides == {"++critic.fsdp.x": 2, "trainer.x_timeout": 2}
-
-
-def test_values_are_typed_as_hydra_types_them_and_text_fields_stay_text(write):
-    preset = load(
-        write(BASE),
-        [
-            "actor.lr=1e-6",
-            "trainer.experiment=1e5",
-            "trainer.loggers=wandb",
-            "env.A=1e5",
-            "data.seed=null",
-            "trainer.total_epochs=3",
-            "rollout.enforce_eager=True",
-            "health.stop_on=[KL-4]",
-        ],
-    ).preset
-    assert preset.actor.lr == 1e-6
-    assert preset.trainer.experiment == "1e5"
-    assert preset.trainer.loggers == ["wandb"]
-    assert preset.env == {"A": "1e5"}
-    assert preset.data.seed is None
-    assert preset.trainer.epochs == 3
-    assert preset.rollout.enforce_eager is True
-    assert preset.health == {"stop_on": ["KL-4"]}
-
-
-def test_a_mapping_and_a_value_in_its_place_replace_each_other(write):
-    path = write(BASE + "health: {a: {b: 1}}\n")
-    assert load(path, ["health.a=2"]).preset.health == {"a": 2}
-    assert load(path, ["health.a=2", "health.a.c=3"]).preset.health == {"a": {"c": 3}}
 
 
 def test_paths_are_absolute_from_the_file_or_the_working_directory(write, tmp_path, monkeypatch):

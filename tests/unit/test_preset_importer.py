@@ -62,51 +62,17 @@ def test_the_text_says_where_it_comes_from_and_keeps_home_short():
 
 
 @tabled
-def test_commands_as_they_are_pasted(command):
-    preset, _ = imported(command)
-    assert preset.data.train_batch_size == 8
-
-
-def test_the_environment_of_a_ray_job():
-    preset, notes = imported(
-        """E='{"env_vars": {"NCCL_DEBUG": "INFO", "MY_TOKEN": "x"}}'\n"""
-        'ray job submit --runtime-env-json="$E" -- python -m verl.trainer.main_ppo trainer.nnodes=2'
-    )
-    assert preset.env == {"NCCL_DEBUG": "INFO"}
-    assert any(note.endswith("see cluster.address") for note in notes)  # nothing submits a job yet
-    assert any("MY_TOKEN looks like a secret" in note for note in notes)
-
-
-def test_what_a_script_leaves_to_verl_is_verls_default():
-    preset, notes = imported("python -m verl.trainer.main_ppo data.train_batch_size=8")
-    assert (preset.trainer.gpus, preset.rollout.tensor_model_parallel_size) == (8, 2)
-    assert (preset.trainer.max_actor_ckpt_to_keep, preset.trainer.project) == (None, "verl_examples")
-    assert sum("veRL's default" in note for note in notes) == 1
+def test_a_script_becomes(script, expected, notes, count):
+    preset, found = imported(script)
+    assert {name: value_of(preset, FIELDS[name]) for name in expected} == expected
+    assert [note for note in notes if sum(note in each for each in found) != 1] == []
+    assert count in (None, len(found))
 
 
 @pytest.mark.parametrize("text", ["# only a comment", "pip install verl", "python -m verl.trainer.main_ppo"])
 def test_nothing_to_import(text):
     with pytest.raises(UserError, match="no veRL overrides"):
         imported(text)
-
-
-def test_where_a_script_stands_is_known():
-    command = "python -m verl.trainer.main_ppo data.train_files=$PWD/a.parquet data.val_files=$(pwd)/b.parquet"
-    preset, _ = imported(command)
-    assert (preset.data.train, preset.data.val) == ("/data/project/a.parquet", "/data/project/b.parquet")
-
-
-def test_the_folder_of_a_script_is_known():
-    """As scripts ask for it, and not by running anything."""
-    command = (
-        'HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)\n'
-        "python -m verl.trainer.main_ppo data.train_batch_size=8 data.train_files=$HERE/a.parquet "
-        "data.val_files=$(dirname $0)/b.parquet trainer.experiment_name=x-$(date)"
-    )
-    preset, notes = imported(command)
-    assert (preset.data.train, preset.data.val) == ("/data/project/a.parquet", "/data/project/b.parquet")
-    assert preset.trainer.experiment == "x"
-    assert "trainer.experiment_name: a part that is known only when the script runs is left out" in notes
 
 
 def test_the_commands_of_other_trainers_are_not_taken_for_ppo():
@@ -132,18 +98,6 @@ def test_an_exported_preset_comes_back(name, version):
     assert launch(again).keys == launch(first).keys
     ours = [note for note in found.notes if "ppo-tui sets these" in note]
     assert list(found.notes) == ours
-
-
-@pytest.mark.parametrize("torn", ["\\ ", "\\\t", "\\ \u00a0", "\\  # pow, or max_min"])
-def test_a_line_goes_on_though_something_stands_behind_its_backslash(torn):
-    """As pages hand it out; a shell would leave the rest out, and so would nobody who reads the page."""
-    preset, notes = imported(
-        f"python -m verl.trainer.main_ppo data.train_batch_size=8 {torn}\n"
-        f"  data.max_prompt_length=64 {torn}\n \u00a0 data.max_response_length=32"
-    )
-    assert (preset.data.train_batch_size, preset.data.max_prompt_length) == (8, 64)
-    assert preset.data.max_response_length == 32
-    assert [note for note in notes if "a backslash is followed by" in note]
 
 
 def test_another_trainer_and_another_configuration_are_kept_and_run():
@@ -191,28 +145,6 @@ def restored(preset):
     return restore("mine", names)
 
 
-def test_functions_conditions_loops_and_option_parsers_are_followed():
-    preset, notes = imported(
-        """
-        while [[ $# -gt 0 ]]; do case "$1" in --lr) LR="$2"; shift 2;; *) shift;; esac; done
-        SUM=0; DEVICES=0,1,2,3; GPUS=(0 1); IFS=',' read -ra NODES <<< "a,b,c"
-        case "${DEVICE:-gpu}" in npu) BATCH=8;; gpu) BATCH=16;; esac
-        if [ -n "$LONG" ] || (( BATCH > 20 )); then LENGTH=4096; elif [[ $BATCH == 1* ]]; then LENGTH=512; fi
-        for size in $(seq 1 3); do SUM=$((SUM + size)); done
-        launch() { local n=$1; shift; python -m verl.trainer.main_ppo data.train_batch_size=$BATCH "$@" \\
-            actor_rollout_ref.rollout.n=$n; }
-        launch 5 trainer.total_epochs=$SUM data.max_response_length=$LENGTH trainer.nnodes=${#NODES[@]} \\
-            trainer.n_gpus_per_node=$(echo $DEVICES | awk -F',' '{print NF}') \\
-            actor_rollout_ref.actor.optim.lr=${LR:-2e-6} \\
-            actor_rollout_ref.rollout.tensor_model_parallel_size=${#GPUS[@]} "${@:1}"
-        """
-    )
-    assert (preset.data.train_batch_size, preset.data.max_response_length, preset.rollout.n) == (16, 512, 5)
-    assert (preset.trainer.gpus, preset.trainer.nodes, preset.trainer.epochs) == (4, 3, 6)
-    assert (preset.actor.lr, preset.rollout.tensor_model_parallel_size) == (2e-6, 2)
-    assert len(notes) == 1  # veRL's defaults
-
-
 @tabled
 def test_what_would_train_differently_is_refused(script, loss):
     source = Source(script.replace("RUN", "python3 -m verl.trainer.main_ppo trainer.nnodes=1"), HERE)
@@ -220,15 +152,6 @@ def test_what_would_train_differently_is_refused(script, loss):
         from_script(source, "mine")
     assert any(loss in each for each in refused.value.losses)
     assert any(loss in note for note in from_script(source, "mine", lossy=True).notes)
-
-
-def test_what_a_script_waits_for_comes_true():
-    wait = "wait_for() { i=0; while [ $i -lt 9 ]; do if curl x; then return 0; fi; ((i++)); done; return 1; }\n"
-    preset, _ = imported(
-        f"{wait}if ! wait_for; then exit 1; fi\nfor i in 1 2; do if curl y; then break; fi\n"
-        "if [ $i = 2 ]; then exit 1; fi; done\npython -m verl.trainer.main_ppo data.seed=3"
-    )
-    assert preset.data.seed == 3
 
 
 def test_arguments_and_variables_behind_the_script_answer():

@@ -53,58 +53,24 @@ def test_each_key_stands_once(version):
     assert found.argv[:4] == ["/py", "-u", "-m", "verl.trainer.main_ppo"]
 
 
-def test_the_experiment_has_the_name_that_was_given_unless_the_preset_has_one():
-    assert launch(experiment="toy-7f3a").keys["trainer.experiment_name"] == "toy-7f3a"
-    named = launch("gsm8k-0.5b-24gb", "trainer.experiment=mine", experiment="toy-7f3a")
-    assert named.keys["trainer.experiment_name"] == "mine"
-
-
-@pytest.mark.parametrize(
-    ("version", "loggers"), [("0.6.1", ["console"]), ("0.7.0", ["console"]), ("0.7.1", ["console", "file"])]
-)
-def test_the_file_logger_from_the_version_in_which_it_works(version, loggers):
-    assert launch(version=version).keys["trainer.logger"] == loggers
-    more = launch("gsm8k-0.5b-24gb", "trainer.logger=[wandb,console]", version=version)
-    assert more.keys["trainer.logger"] == [*loggers, "wandb"]
-
-
-def test_resuming_names_the_folder():
-    found = launch(resume_from=Path("/runs/r1/checkpoints/global_step_20"))
-    assert found.keys["trainer.resume_mode"] == "resume_path"
-    assert found.keys["trainer.resume_from_path"] == "/runs/r1/checkpoints/global_step_20"
-
-
-@pytest.mark.parametrize("key", ["trainer.default_local_dir", "trainer.resume_mode", "trainer.resume_from_path"])
-def test_what_ppo_tui_decides_cannot_be_overridden(key):
-    with pytest.raises(UserError, match=f"{key} is set by ppo-tui"):
-        launch("gsm8k-0.5b-24gb", f"{key}=x")
+@tabled
+def test_a_launch_passes(settings, version, expected):
+    keys = launch("gsm8k-0.5b-24gb", *settings, version=version, experiment="toy-7f3a").keys
+    assert {key: keys.get(key) for key in expected} == expected
+    assert ("trainer.experiment=mine" in settings) != (keys["trainer.experiment_name"] == "toy-7f3a")
 
 
 @tabled
-def test_a_reward_function_by_version(version, path, name):
-    keys = launch("gsm8k-0.5b-24gb", "reward.path=/r.py", "reward.function=score", version=version).keys
-    assert (keys[path], keys[name]) == ("/r.py", "score")
-    left_over = launch("gsm8k-0.5b-24gb", "reward.path=/r.py", version=version).keys
-    assert left_over[path] == "/r.py"
-    assert name not in left_over  # the preset's gsm8k is veRL's own, not a function in that file
+def test_a_launch_that_cannot_be(settings, version, message):
+    with pytest.raises(UserError, match=message):
+        launch("gsm8k-0.5b-24gb", *settings, version=version)
 
 
-def test_null_is_verls_default_and_keeps_all_checkpoints():
-    assert "trainer.max_actor_ckpt_to_keep" not in launch("gsm8k-0.5b-24gb", "trainer.max_actor_ckpt_to_keep=null").keys
-    assert "actor_rollout_ref.actor.clip_ratio" not in launch("gsm8k-0.5b-24gb", "actor.clip_ratio=null").keys
-
-
-def test_the_clip_ratio_counts_although_verl_has_two_more():
-    keys = launch("gsm8k-0.5b-24gb", "actor.clip_ratio=0.1", "actor.clip_ratio_high=0.3").keys
-    found = [keys[f"actor_rollout_ref.actor.clip_ratio{end}"] for end in ("", "_low", "_high")]
-    assert found == [0.1, 0.1, 0.3]
-
-
-def test_the_critic_follows_the_model_unless_told_otherwise():
-    keys = launch("gsm8k-0.5b-24gb", "model.path=a/b", "model.attention=sdpa").keys
-    assert keys["critic.model.path"] == "a/b"
-    assert keys["critic.model.override_config.attn_implementation"] == "sdpa"
-    assert launch("gsm8k-0.5b-24gb", "critic.model.path=c/d").keys["critic.model.path"] == "c/d"
+def test_resuming_names_the_folder_and_the_cpu_has_a_slot_per_gpu():
+    found = launch("toy-cpu", "trainer.gpus=2", resume_from=Path("/runs/r1/checkpoints/global_step_20"))
+    assert found.keys["trainer.resume_mode"] == "resume_path"
+    assert found.keys["trainer.resume_from_path"] == "/runs/r1/checkpoints/global_step_20"
+    assert "+ray_kwargs.ray_init.num_gpus=2" in found.argv
 
 
 def test_overrides_are_passed_as_they_are_with_the_home_folder_filled_in():
@@ -125,13 +91,6 @@ def test_what_a_preset_has_to_say(tmp_path):
         launch("empty.yaml")
 
 
-def test_an_unknown_version_and_a_key_it_does_not_have():
-    with pytest.raises(UserError, match=r"veRL 0\.4\.1 is not supported"):
-        launch(version="0.4.1")
-    with pytest.raises(UserError, match=r"veRL 0\.8\.0 has no 'trainer\.v1\."):
-        launch("toy-cpu", "trainer.mode=colocate_async", version="0.8.0")
-
-
 def test_a_cluster_that_is_there_gets_the_environment_through_ray():
     found = launch("gsm8k-0.5b-24gb", "cluster.address=auto", "cluster.cpus=4", "env.NCCL_DEBUG=INFO")
     assert found.unset == []
@@ -145,10 +104,6 @@ def test_a_cluster_that_is_there_gets_the_environment_through_ray():
 
 
 # --- environment
-
-
-def test_ray_has_as_many_slots_as_a_run_on_the_cpu_requires():
-    assert "+ray_kwargs.ray_init.num_gpus=2" in launch("toy-cpu", "trainer.gpus=2").argv
 
 
 def test_lists_in_the_environment_are_added_to():
@@ -185,14 +140,6 @@ def test_the_pasted_command_says_the_same(tmp_path):
     script.write_text(text.replace("/py ", f"{fake} ", 1))
     done = subprocess.run(["sh", str(script)], env={**os.environ, "RAY_ADDRESS": "x"}, capture_output=True, text=True)
     assert done.stdout.splitlines() == ["b c", "", *found.argv[1:]]
-
-
-def test_every_key_that_a_version_lacks_is_told_at_once():
-    loaded = load("gsm8k-0.5b-24gb", ["trainer.use_legacy_worker_impl=enable", "data.sampler.class_name=x"])
-    with pytest.raises(
-        UserError, match=r"'trainer\.use_legacy_worker_impl'; it was removed in 0\.8\.0.*'data\.sampler\.class_name'"
-    ):
-        build(loaded, version="0.9.1", folders=FOLDERS, python="python3", environ={})
 
 
 def test_every_attempt_of_a_run_continues_one_run_of_a_tracker():
