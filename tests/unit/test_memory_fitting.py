@@ -1,14 +1,21 @@
 """Whether it fits, and the one change that makes it fit."""
 
 import dataclasses
+import json
+from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tables import tabled
 
 from launcher.check import fitting
 from launcher.check.finding import Finding
 from launcher.check.subject import Subject, subject
 from launcher.core.format import GIB
-from launcher.estimate import memory
+from launcher.estimate import memory, models, rollout_memory
+from launcher.estimate.memory import Estimate, Phase
 from launcher.machine.capacity import Gpu, Machine
 from launcher.preset.files import load
 
@@ -68,3 +75,167 @@ def test_host_memory_is_judged_on_this_machine_only() -> None:
     assert found(on(what, gpu, host=32), "FIT-5").level == "error"
     assert found(on(what, gpu, host=64), "FIT-6").level == "warning"
     assert not list(fitting.checks(what))
+
+
+PARAMETERS = 494_032_768  # of Qwen2.5-0.5B
+
+
+LORA = ("model.lora_rank=16", "model.lora_alpha=16", "algorithm=grpo")
+
+
+def estimated(machine: str, *settings: str) -> Estimate:
+    return memory.estimate(assumed(machine, *settings))
+
+
+def phase(found: Estimate, name: str) -> Phase:
+    return next(each for each in found.phases if each.name == name)
+
+
+def part(found: Estimate, name: str, label: str) -> int:
+    return sum(each.bytes for each in phase(found, name).parts if each.label == label)
+
+
+def test_sglang_takes_its_share_of_what_is_free() -> None:
+    vllm = estimated("1x24", "rollout.gpu_memory_utilization=0.6")
+    sglang = estimated("1x24", "rollout.gpu_memory_utilization=0.6", "rollout.engine=sglang")
+    before = 4 * 3 * PARAMETERS  # actor, critic and reference, without Adam
+    less = part(vllm, "rollout", "engine") - part(sglang, "rollout", "engine")
+    assert less == pytest.approx(0.6 * before, rel=1e-3)
+    beyond = [part(each, "rollout", "engine overhead") for each in (vllm, sglang)]
+    assert beyond[1] - beyond[0] == 256 * 151_936 * 24  # it works beside its share
+    none = assumed("1x24", "rollout.gpu_memory_utilization=0.05", "rollout.engine=sglang")
+    levels = [each.level for each in fitting.checks(none)]
+    assert "error" not in levels  # no KV cache is demanded
+
+
+def test_a_reward_model_on_the_same_gpus_takes_its_share() -> None:
+    model = ("reward.use_model=true", "reward.model_path=Qwen/Qwen2.5-1.5B-Instruct")
+    found = estimated("1x80", *model)
+    share = int(0.5 * found.gpu_total)  # veRL's default
+    assert phase(found, "reward model").gpu == share + 12 * (2 * PARAMETERS + 896)
+    assert part(found, "update actor", "reward model asleep") > 0
+    assert found.host_high - estimated("1x80").host_high == memory.ENGINE  # its processes
+    awake = estimated("1x80", *model, "reward.reward_model.rollout.free_cache_engine=false")
+    assert part(awake, "update actor", "reward model") == part(awake, "rollout", "reward model") == share
+    apart = estimated("1x80", *model, "reward.model_own_gpus=true", "reward.model_nodes=1")
+    assert "reward model" not in [each.name for each in apart.phases]
+    key = "reward.reward_model.rollout.gpu_memory_utilization"
+    finding = next(iter(fitting.checks(assumed("1x24", *model, f"{key}=0.98"))))
+    assert "phase 'reward model'" in finding.message and "reward.model_own_gpus=true" in finding.fix
+    assert finding.keys == (key,)
+
+
+@tabled
+def test_an_adapter_on_its_way_to_the_engine(machine: str, settings: tuple[str, ...], copied: int) -> None:
+    found = estimated(machine, *LORA, *settings)
+    whole = found.plan.actor.parameters
+    assert part(found, "weights to engine", "weight copy") == pytest.approx(copied * whole, abs=8)
+
+
+def test_whole_weights_of_fsdp2_stay_in_host_memory_until_each_is_sent() -> None:
+    offloaded = ("actor.param_offload=true", "actor.optimizer_offload=true")
+    one = estimated("1x24", *offloaded)
+    two = estimated("1x24", *offloaded, "actor.strategy=fsdp2")
+    assert part(one, "weights to engine", "actor weights, reloaded") == 4 * PARAMETERS
+    assert part(two, "weights to engine", "actor weights, reloaded") == 0
+    assert part(two, "log-probabilities", "actor weights, reloaded") == 4 * PARAMETERS
+
+
+def test_an_engine_with_gpus_of_its_own_is_not_beside_the_trainer() -> None:
+    mode = ("trainer.mode=separate_async", "actor_rollout_ref.rollout.checkpoint_engine.backend=nccl")
+    beside = estimated("1x24", *mode)  # veRL keeps one there that helps out
+    assert part(beside, "rollout", "engine") > 0
+    apart = estimated("1x24", *mode, "actor_rollout_ref.hybrid_engine=false")
+    assert part(apart, "rollout", "engine") == 0
+
+
+def test_a_critic_of_another_size_is_counted_as_such() -> None:
+    small = estimated("1x80", "model.path=Qwen/Qwen2.5-1.5B-Instruct")
+    large = estimated("1x80", "model.path=Qwen/Qwen2.5-1.5B-Instruct", "critic.path=Qwen/Qwen2.5-3B-Instruct")
+    for label in ("critic weights", "bf16 copies of the largest layers"):
+        assert part(large, "update critic", label) > part(small, "update critic", label)
+    assert phase(large, "update actor").gpu > phase(small, "update actor").gpu
+    found = next(iter(fitting.checks(assumed("1x80", "critic.path=somebody/critic"))))
+    assert (found.id, found.level, found.keys) == ("FIT-0", "info", ("critic.model.path",))
+    assert "somebody/critic" in found.message and "as large as the actor" in found.message
+
+
+def test_experts_are_counted_from_the_weights_only(tmp_path: Path) -> None:
+    config = {
+        "model_type": "qwen3_moe",
+        "hidden_size": 64,
+        "num_attention_heads": 4,
+        "num_hidden_layers": 2,
+        "intermediate_size": 128,
+        "vocab_size": 1000,
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert models.facts(str(tmp_path)) is not None
+    for more in ({"num_experts": 128}, {"text_config": {"n_routed_experts": 8}}):
+        (tmp_path / "config.json").write_text(json.dumps({**config, **more}))
+        assert models.facts(str(tmp_path)) is None
+
+
+def test_a_profile_run_has_no_more_rows_than_tokens() -> None:
+    few = estimated("1x80", "rollout.max_num_seqs=4096", "rollout.max_num_batched_tokens=1024")
+    assert rollout_memory.profiled(few.plan) == 1024 * 151_936 * 24
+    key = "rollout.gpu_memory_utilization"
+    # vLLM's sampler takes 3.5 GiB of the share of 4.7 when it may write 1,024 rows, its weights 0.9
+    tight = fitting.checks(assumed("1x24", f"{key}=0.2", "rollout.max_num_seqs=1024"))
+    assert "FIT-4" in [each.id for each in tight]
+    assert "FIT-4" not in [each.id for each in fitting.checks(assumed("1x24", f"{key}=0.2"))]
+
+
+def test_a_gpu_whose_size_the_driver_does_not_tell_is_not_judged() -> None:
+    what = dataclasses.replace(
+        assumed("1x24"), machine=Machine((Gpu("GB10", 0, 0),), 256 * GIB, 256 * GIB, 16, assumed=False)
+    )
+    assert not [each for each in fitting.checks(what) if each.level == "error"]
+
+
+def test_an_engine_that_does_not_sleep_stays_in_every_phase() -> None:
+    found = estimated("1x80", "rollout.free_cache_engine=false")
+    share = part(found, "rollout", "engine")
+    assert share > 0
+    for each in found.phases:
+        assert part(found, each.name, "engine") == share
+
+
+SIZES = st.fixed_dictionaries(
+    {
+        "rollout.gpu_memory_utilization": st.floats(0.05, 0.95).map(lambda share: round(share, 2)),
+        "actor.ppo_max_token_len_per_gpu": st.integers(1, 1 << 20),
+        "data.max_response_length": st.integers(1, 1 << 16),
+        "data.train_batch_size": st.integers(1, 4096),
+        "actor.ppo_mini_batch_size": st.integers(1, 4096),
+        "rollout.n": st.integers(1, 16),
+        "trainer.gpus": st.integers(1, 8),
+        "model.lora_rank": st.sampled_from([0, 8, 64]),
+        "model.use_remove_padding": st.sampled_from(["true", "false"]),
+        "actor.use_dynamic_bsz": st.sampled_from(["true", "false"]),
+    }
+)
+
+
+def on_eight(gib: int, words: list[str]) -> Subject:
+    """The 0.5B preset on eight GPUs of so many GiB."""
+    return subject(load("gsm8k-0.5b-24gb", words), assume=f"8x{gib}")
+
+
+@pytest.mark.slow
+@given(SIZES, st.integers(8, 200))
+@settings(max_examples=30)
+def test_any_sizes_give_an_estimate_that_hangs_together(sizes: dict[str, Any], gib: int) -> None:
+    words = [f"{name}={value}" for name, value in sizes.items()]
+    before = memory.estimate(on_eight(gib, words))
+    for phase in before.phases:
+        assert 0 <= phase.gpu <= phase.gpu_needed <= phase.gpu_high
+        total = before.gpu_total or 0
+        assert (phase.gpu_needed > total) == (phase.gpu_high > total)  # the cache is not a reason that it does not fit
+        assert all(part.bytes >= 0 for part in phase.parts)
+    moved = [*words, "actor.optimizer_offload=true", "critic.optimizer_offload=true"]
+    after = memory.estimate(on_eight(gib, moved))
+    for old, new in zip(before.phases, after.phases, strict=True):
+        assert new.gpu <= old.gpu, new.name
+    assert after.host >= before.host
+    assert all(finding.message for finding in fitting.checks(on_eight(gib, words)))

@@ -1,6 +1,7 @@
 """KEY-7: settings without effect (launcher/check/effects.toml), against veRL's source and over all presets."""
 
 import ast
+import contextlib
 import importlib.util
 import re
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 from corpus import cases, machine
+from tables import parts
 
 from launcher.check.config.effects import Effect, effects, without_effect
 from launcher.check.finding import Finding
@@ -21,30 +23,9 @@ from launcher.verl.config import LOSS_MODE
 ROWS = effects()
 SPEC = importlib.util.find_spec("verl")
 VERL = Path(SPEC.origin).parent if SPEC and SPEC.origin else None
-BELOW = {
-    "critic.": "critic.ppo_epochs",
-    "actor_rollout_ref.ref.": "actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu",
-    "algorithm.kl_ctrl.": "algorithm.kl_ctrl.kl_coef",
-    "algorithm.pf_ppo.": "algorithm.pf_ppo.weight_pow",
-    "algorithm.filter_groups.": "algorithm.filter_groups.metric",
-    "actor_rollout_ref.model.fused_kernel_options.": "actor_rollout_ref.model.fused_kernel_options.impl_backend",
-    "reward.custom_reward_function.reward_kwargs.": "reward.custom_reward_function.reward_kwargs.penalty",
-    "trainer.v1.separate_async.": "trainer.v1.separate_async.num_warmup_batches",
-    "trainer.v1.colocate_async.": "trainer.v1.colocate_async.num_warmup_batches",
-    "distillation.": "distillation.n_gpus_per_node",
-}
+BELOW = dict(parts("preflight_effects")["below"][1])
 """A key below each block."""
-VALUES: dict[str, Any] = {
-    "algorithm.kl_penalty": "abs",
-    "actor_rollout_ref.actor.kl_loss_type": "abs",
-    "algorithm.rollout_correction.loss_type": "reinforce",
-    "actor_rollout_ref.model.target_modules": ["q_proj"],
-    "actor_rollout_ref.model.target_parameters": ["x"],
-    "critic.model.target_modules": ["q_proj"],
-    "actor_rollout_ref.model.fused_kernel_options.impl_backend": "triton",
-    "actor_rollout_ref.rollout.trace.backend": "mlflow",
-    "algorithm.gdpo_reward_keys": ["a"],
-}
+VALUES = dict(parts("preflight_effects")["values"][1])
 """Values of the keys that a number or a switch does not fit."""
 
 
@@ -161,31 +142,14 @@ def test_no_shipped_preset_or_recipe_has_one(name: str) -> None:
 def test_those_of_the_corpus_are_these() -> None:
     found = {}
     for case in cases():
-        try:
-            keys = [each.keys[0].rpartition(".")[2] for each in look(*case.set, preset=case.on)]
-        except UserError:
-            continue
-        if keys:
-            found[" ".join(case.set)] = keys
-    assert found == {
-        "actor.offload_policy=true": ["offload_policy"],
-        "actor.min_lr_ratio=0.1": ["min_lr_ratio"],
-        "algorithm.rollout_correction.rollout_is_threshold=500": ["rollout_is_threshold"],
-        "model.target_modules=[q_proj]": ["target_modules"],
-        "critic.optim.num_cycles=abc": ["num_cycles"],
-    }
+        with contextlib.suppress(UserError):
+            found[" ".join(case.set)] = [each.keys[0].rpartition(".")[2] for each in look(*case.set, preset=case.on)]
+    assert {name: keys for name, keys in found.items() if keys} == dict(parts("preflight_effects")["of_the_corpus"][1])
 
 
 def test_only_what_the_user_set_is_found(tmp_path: Path) -> None:
-    assert look("algorithm=grpo", preset="toy-cpu") == []  # critic.lr is the preset's
+    """Also by a recipe in the file; more rows: test_findings.py."""
     mine = tmp_path / "mine.yaml"
     mine.write_text("extends: toy-cpu\nrecipe: grpo\ncritic: {lr: 1e-4}\n")
     (found,) = look(preset=str(mine))
-    assert found.keys[0] == "critic.optim.lr" and found.level == "info"
-    (found,) = look("kl.coef=0.05", preset="toy-cpu")
-    assert found.level == "warning"
-    assert look("kl.coef=0.05", "kl.in_reward=true", preset="toy-cpu") == []
-    assert [each.level for each in look("kl.coef=0.001", preset="toy-cpu")] == ["info"]  # as veRL's default
-    assert look("kl.coef=0", preset="toy-cpu") == []
-    assert look("model.lora_merge=true", preset="toy-cpu") == []  # the hf engine needs it once there is a rank
-    assert look("actor.loss_mode=my_own", "actor.clip_ratio_c=5", preset="toy-cpu") == []  # it may read anything
+    assert (found.keys[0], found.level) == ("critic.optim.lr", "info")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from corpus import check_only
-from tables import tabled
+from tables import parts, tabled
 
 from launcher.check import model
 from launcher.check.finding import Finding
@@ -18,18 +18,7 @@ from launcher.check.subject import subject
 from launcher.estimate import models
 from launcher.preset.files import load
 
-CONFIG = {
-    "architectures": ["Qwen2ForCausalLM"],
-    "model_type": "qwen2",
-    "hidden_size": 64,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "num_hidden_layers": 2,
-    "intermediate_size": 128,
-    "vocab_size": 300,
-    "max_position_embeddings": 512,
-    "tie_word_embeddings": False,
-}
+CONFIG = dict(parts("preflight_model")["config"][1])
 
 
 def safetensors(path: Path, **tensors: tuple[int, ...]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tables import tabled
+from tables import parts, tabled
 
 from launcher.check import hardware, login, software
 from launcher.check.facts import known_names
@@ -21,34 +21,8 @@ from launcher.preset.files import load
 from launcher.verl import env as verl_env
 from launcher.verl.env import VerlEnv
 
-REQUIRES = (
-    "numpy>=2.0.0",
-    "ray[default]>=2.41.0",
-    "tensordict!=0.9.0,<=0.10.0,>=0.8.0",
-    "transformers!=5.6.0,<5.11,>=5.5.3",
-    "datasets",
-    "wandb",
-    'TransferQueue>=0.1.10; extra == "verl-core"',
-    'torch==2.11.0; extra == "vllm"',
-    'vllm==0.24.0; extra == "vllm"',
-    'transformers==5.9.0; extra == "vllm"',
-    "not a requirement ==",
-)
-GOOD = {
-    "verl": "0.9.1",
-    "vllm": "0.24.0",
-    "torch": "2.11.0",
-    "transformers": "5.9.0",
-    "ray": "2.60.0",
-    "flash-attn": "2.8.3",
-    "flashinfer-python": "0.6.0",
-    "TransferQueue": "0.1.11",
-    "tensordict": "0.10.0",
-    "numpy": "2.2.0",
-    "orjson": "3.10.0",
-    "datasets": "4.0.0",
-    "wandb": "0.20.0",
-}
+REQUIRES = tuple(parts("preflight_software")["requires"][1])
+GOOD = dict(parts("preflight_software")["good"][1])
 USE = software.Use(gpu=True, engine="vllm", v1=True, critic=True, attention=None, loggers=("console", "file"), env={})
 
 

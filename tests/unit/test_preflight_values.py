@@ -4,15 +4,18 @@ import gzip
 import itertools
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tables import tabled
 
 from launcher.check import checks
+from launcher.check.checks import refusals, report
 from launcher.check.config.plausible import RULES, unusual
 from launcher.check.config.trainer import schedules
 from launcher.check.finding import Finding
 from launcher.check.subject import subject
+from launcher.check.suggestion import suggested_value
 from launcher.cli.completion import complete
 from launcher.core.errors import UserError
 from launcher.preset.choices import new_keys
@@ -70,13 +73,6 @@ def test_a_preset_declares_the_range_of_its_own_model(tmp_path: Path):
     assert outside.now == "0.005, above the usual 1e-4 to 0.001 of this preset"
     (taken,) = found(str(mine), "usual.actor.lr=null")
     assert "for full fine-tuning" in taken.message  # the toy's 3e-4
-
-
-def test_the_toy_is_usual_by_its_own_range():
-    assert found("toy-cpu") == [] and found("toy-cpu", "model.lora_rank=8") == []
-    (outside,) = found("toy-cpu", "actor.lr=0.03")
-    assert "of this preset" in outside.message
-    assert len(found("toy-cpu", "usual.actor.lr=null", "usual.critic.lr=null")) == 2
 
 
 @tabled
@@ -147,3 +143,25 @@ def test_rows_give_the_steps_where_the_preset_does_not():
     assert not [each for each in checks.quick(what) if each.id == "VALUE-12"]
     (one,) = schedules(what, rows=7473)
     assert "is 100, and its schedule has 58 steps" in one.message
+
+
+@tabled
+def test_the_nearest_allowed_value(name: str, value: Any, wanted: Any) -> None:
+    found = suggested_value(FIELDS[name], value)
+    assert found == wanted and type(found) is type(wanted)
+
+
+@tabled
+def test_the_value_that_applies_without_a_wrong_one_is_offered(text: str, says: str, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(text)
+    (found,) = report(str(mine)).findings
+    assert says in found.fix
+    (found,) = refusals(Draft(mine, text, on_disk=None), UserError("refused"))
+    assert says in found.fix + found.message
+
+
+def test_the_value_of_the_preset_is_offered_under_the_name_that_was_typed() -> None:
+    (found,) = report("toy-cpu", ["actor_rollout_ref.actor.optim.lr=5"], static=True).findings
+    assert found.message == "actor_rollout_ref.actor.optim.lr is 5, which is not allowed"
+    assert found.fix == "set actor_rollout_ref.actor.optim.lr to 0.0003, or remove it"

@@ -14,9 +14,10 @@ from tables import tabled
 from launcher.core.errors import UserError
 from launcher.preset.draft import ChangedOnDisk, Draft, free_name
 from launcher.preset.drafts import draft_of_run, keep_unsaved, open_draft, restore_unsaved
-from launcher.preset.field_values import typed, where_of
+from launcher.preset.field_values import field_named, typed, where_of
 from launcher.preset.files import load, shipped
 from launcher.record.info import RunInfo
+from tui.kit.actions.preset_saving import editor_command
 
 MINE = """\
 # my first try
@@ -310,3 +311,20 @@ def test_a_mistyped_name_is_renamed_in_one_change(tmp_path, text, names, renamed
     draft.rename(*names)
     assert {where: draft.value(where) for where in renamed} == renamed and not draft.reading.errors
     assert draft.undo() and draft.text == text
+
+
+def test_a_field_is_named_by_its_name_or_its_key() -> None:
+    assert field_named("actor.lr") == field_named("+actor_rollout_ref.actor.optim.lr") == "actor.lr"
+    assert field_named("actor_rollout_ref.actor.grad_clip") == "actor.clip_grad"  # until 0.8
+    with pytest.raises(UserError, match=r"did you mean 'actor\.lr'"):
+        field_named("actor.lrr")
+
+
+def test_the_users_editor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EDITOR", "code --wait")
+    monkeypatch.delenv("VISUAL", raising=False)
+    assert editor_command() == ["code", "--wait"]
+    monkeypatch.delenv("EDITOR")
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(UserError, match="set EDITOR"):
+        editor_command()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from corpus import older
 from drafted import of_draft
-from tables import tabled
+from tables import parts, tabled
 from verl_wheels import VERSIONS
 
 from launcher.core.errors import UserError
@@ -17,20 +17,7 @@ from launcher.preset.files import load, shipped
 from launcher.preset.flow import Flow, flow
 from launcher.verl.defaults import number
 
-SETTINGS: tuple[tuple[str, ...], ...] = (
-    (),
-    ("actor.use_dynamic_bsz=false", "actor.ppo_micro_batch_size_per_gpu=2", "critic.ppo_micro_batch_size_per_gpu=1"),
-    ("actor.use_dynamic_bsz=true", "actor.ppo_max_token_len_per_gpu=4096", "critic.ppo_max_token_len_per_gpu=8192"),
-    ("critic.ppo_mini_batch_size=8", "rollout.n=2", "trainer.gpus=8"),
-    (
-        "trainer.gpus=8",
-        "actor.ulysses_sequence_parallel_size=2",
-        "critic.ulysses_sequence_parallel_size=4",
-        "model.use_remove_padding=true",
-        "critic.use_remove_padding=true",
-    ),
-    ("critic.use_dynamic_bsz=true",),
-)
+SETTINGS = parts("preset_effective")["settings"][1]
 
 
 def what_verl_does(config: EffectiveConfig, model: str) -> tuple[float, int, int]:

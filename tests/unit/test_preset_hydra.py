@@ -5,44 +5,12 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import QuotedString
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tables import tabled
+from tables import parts, tabled
 
 from launcher.core.errors import UserError
 from launcher.verl import hydra
 
-TRICKY = [
-    "",
-    "~",
-    "~/data",
-    "1e5",
-    "1_000",
-    "007",
-    "-1",
-    "null",
-    "NaN",
-    "True",
-    "a,b",
-    "it's",
-    "\\",
-    "\\'",
-    "$HOME",
-    "${a.b}",
-    "[a]",
-    "{a:b}",
-    " lead",
-    "trail ",
-    "a b",
-    "#",
-    "0x1",
-    "\n",
-    "a=b",
-    "(x)",
-    "a:b",
-    "pkg://m.n",
-    "é",
-    "\u200f",
-    "end\\",
-]
+TRICKY = parts("preset_hydra")["tricky"][1]
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)))
 LEAF = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), TEXT, st.sampled_from(TRICKY))
 NAME = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]*", fullmatch=True).filter(

@@ -11,9 +11,10 @@ from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 from tables import tabled
 
-from launcher.preset.files import shipped
-from launcher.preset.schema import FIELDS, ORDER
-from launcher.preset.yaml_text import drop, put, read, text_of, value_of
+from launcher.preset.draft import Draft
+from launcher.preset.files import recipes, shipped
+from launcher.preset.schema import FIELDS, ORDER, SETTINGS
+from launcher.preset.yaml_text import Where, drop, put, read, text_of, value_of
 
 COMMENT = re.compile(r"(?:^|\s)#.*")  # one a line
 PRESETS = {name: path.read_text() for name, path in shipped().items()}
@@ -125,3 +126,58 @@ def test_any_document_can_be_edited(data: dict[str, Any], flow: bool, path: list
 
 def test_the_shipped_files_are_where_they_were(tmp_path: Path) -> None:
     assert all(path.read_text() == PRESETS[name] for name, path in shipped().items())
+
+
+FILES = {**shipped(), **{f"recipe {name}": path for name, path in recipes().items()}}
+
+
+TEXTS = {name: path.read_bytes().decode() for name, path in FILES.items()}
+
+
+NAMES = (("extends",), ("recipe",))  # of other files, which follow rules of their own
+
+
+SETTABLE = [
+    spec.path for spec in SETTINGS.values() if spec.path not in NAMES and not {dict, dict[str, object]} & {*spec.types}
+]
+
+
+def draft_of(name: str) -> Draft:
+    return Draft(FILES[name], TEXTS[name], on_disk=TEXTS[name])
+
+
+def another(draft: Draft, where: Where) -> Any:
+    """A value that the field takes, other than its own."""
+    spec = SETTINGS.get(".".join(where))
+    tried = (7, 0.5, 0.25, 2, 1.5, True, False, "x", ["x"], [0.9, 0.5], [1, 2], *(spec.choices if spec else ()), [])
+    return next(each for each in tried if each != draft.value(where) and draft.wrong(where, each) is None)
+
+
+def set_undo_set(name: str, where: Where) -> None:
+    draft, text = draft_of(name), TEXTS[name]
+    if where in draft.reading.places:
+        draft.set(where, draft.value(where))
+        assert draft.text == text, "the value that it has"
+    other = another(draft, where)
+    draft.set(where, other)
+    changed = draft.text
+    assert len(set(text.splitlines()) - set(changed.splitlines())) <= (where in draft.reading.places)
+    assert draft.undo() and draft.text == text
+    draft.set(where, other)
+    assert draft.text == changed
+    assert draft.undo() and draft.text == text
+
+
+@pytest.mark.nightly("launcher/preset/", "presets/")
+@pytest.mark.parametrize("name", FILES)
+def test_set_undo_set_leaves_the_lines_of_each_value_of_a_file(name: str) -> None:
+    for where in draft_of(name).reading.places:
+        if where not in NAMES:
+            set_undo_set(name, where)
+
+
+@pytest.mark.nightly("launcher/preset/", "presets/")
+@settings(max_examples=100, phases=(Phase.generate,))
+@given(st.sampled_from(sorted(FILES)), st.sampled_from(SETTABLE))
+def test_set_undo_set_leaves_all_lines_where_a_value_is_added(name: str, where: Where) -> None:
+    set_undo_set(name, where)
