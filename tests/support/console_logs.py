@@ -15,6 +15,8 @@ Kind = TypeVar("Kind", bound=Event)
 TASK = "\x1b[36m(TaskRunnerV1 pid=7)\x1b[0m "
 TASK_LOGGER = TASK + "INFO:2026-01-01 10:00:00,123:"
 
+_WRITERS = [b"\x1b[36m(WorkerDict pid=7)\x1b[0m ", b"(EngineCore_DP0 pid=8) "]
+ODD_BYTES = [b"\n", b"\r", b"\r\n", *_WRITERS, b"\xff\xfe", b"step:1 - a/b:1", "█▊".encode(), b"\x1b[", b"text", b" "]
 PROMPTS = "\x1b[36m(AgentLoopWorkerTQ pid=8)\x1b[0m "
 JOB = "Error executing job with overrides: ['a=b']\nTraceback (most recent call last):\n"
 SYNC = "RuntimeError: Sync replay buffer selected terminal groups with no materializable trajectories.\n"

@@ -3,28 +3,14 @@
 import re
 import tracemalloc
 
-import pytest
+from console_logs import ODD_BYTES
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import tabled
 
 from launcher.console.lines import LONGEST, Line, LineSplitter
 
-PARTS = st.sampled_from(
-    [
-        b"\n",
-        b"\r",
-        b"\r\n",
-        b"\x1b[36m(WorkerDict pid=7)\x1b[0m ",
-        b"(EngineCore_DP0 pid=8) ",
-        b"\xff\xfe",
-        b"step:1 - a/b:1",
-        "█▊".encode(),
-        b" 50%|",
-        b"\x1b[",
-        b"text",
-        b" ",
-    ]
-)
+PARTS = st.sampled_from([*ODD_BYTES, b" 50%|"])
 WILD = st.lists(st.one_of(PARTS, st.binary(max_size=5))).map(b"".join)
 
 
@@ -33,28 +19,9 @@ def split(data: bytes) -> list[Line]:
     return [*splitter.feed(data), *splitter.close()]
 
 
-@pytest.mark.parametrize(
-    ("raw", "source", "pid", "text"),
-    [
-        (b"\x1b[36m(TaskRunnerV1 pid=3018)\x1b[0m dataset len: 275", "TaskRunnerV1", 3018, "dataset len: 275"),
-        (b"(TaskRunner pid=4, ip=10.0.0.2) hello", "TaskRunner", 4, "hello"),
-        (b"[36m(TaskRunner pid=4)[0m pasted from a browser", "TaskRunner", 4, "pasted from a browser"),
-        (b"\x1b[36m(vLLMHttpServer pid=1)\x1b[0m (EngineCore_DP0 pid=2) INFO", "EngineCore_DP0", 2, "INFO"),
-        (b"\x1b[36m(pid=29259)\x1b[0m starting", "worker", 29259, "starting"),
-        (b"\x1b[33m(raylet)\x1b[0m low on memory", "raylet", 0, "low on memory"),
-        (b"\x1b[2m\x1b[33m(raylet, ip=10.0.0.9)\x1b[0m x", "raylet", 0, "x"),
-        (b"\x1b[33m(autoscaler +12s)\x1b[0m Tip", "autoscaler", 0, "Tip"),
-        (b"plain driver output", "", 0, "plain driver output"),
-        (b"\x1b[1mbold\x1b[0m driver", "", 0, "bold driver"),
-        (b"\x1b[36m(A pid=1)\x1b[0m     'clip_ratio': 0.2,", "A", 1, "    'clip_ratio': 0.2,"),
-        (b"\x1b[36m(A pid=1)\x1b[0m ", "A", 1, ""),
-        (b"answer (see pid=5) in prose", "", 0, "answer (see pid=5) in prose"),
-        (b"(not a prefix) text", "", 0, "(not a prefix) text"),
-        (b"\xff\xfehalf a \xe4\xb8", "", 0, "��half a �"),
-    ],
-)
-def test_source_and_text(raw: bytes, source: str, pid: int, text: str) -> None:
-    assert split(raw + b"\n") == [Line(1, 0, source, text, pid)]
+@tabled
+def test_source_and_text(raw: str, source: str, pid: int, text: str) -> None:
+    assert split(raw.encode("latin-1") + b"\n") == [Line(1, 0, source, text, pid)]
 
 
 def test_numbers_count_newlines_and_offsets_count_bytes() -> None:

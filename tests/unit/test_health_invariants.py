@@ -24,6 +24,9 @@ CONFIG = {"data.max_response_length": 256, "algorithm.adv_estimator": "gae"}
 PERIOD = 20  # steps after which the noise of the generated run repeats
 OF_THE_CLOCK = {"THR-1", "MEM-1", "MEM-2", "STALL-1"}
 REWARDS = ("critic/score/", "critic/rewards/", "critic/returns/", "critic/values/", "val-core/")
+COSTLY = pytest.mark.nightly(
+    "launcher/health/", "launcher/record/levels", "bench/health_faults.py", "tests/data/tables/health_invariants.txt"
+)
 TABLES = parts("health_invariants")
 HEALTHY: dict[str, tuple[float, float]] = {key: tuple(values) for key, values in TABLES["HEALTHY"][1]}
 WORSE = TABLES["WORSE"][1]
@@ -130,6 +133,7 @@ def test_a_metric_of_a_recorded_run_that_gets_worse_never_lowers_its_level(
 
 
 @pytest.mark.slow
+@COSTLY
 @pytest.mark.parametrize("name", [*RUNS, "slow"])
 @pytest.mark.parametrize("scale", [1e-3, 30.0, 1000.0])
 def test_the_scale_of_the_reward_changes_no_level(name: str, scale: float) -> None:
@@ -137,6 +141,7 @@ def test_the_scale_of_the_reward_changes_no_level(name: str, scale: float) -> No
 
 
 @pytest.mark.slow
+@COSTLY
 @pytest.mark.parametrize("name", [*RUNS, "slow"])
 @pytest.mark.parametrize("offset", [-3.0, 0.7, 40.0])
 def test_a_constant_added_to_all_rewards_changes_no_level(name: str, offset: float) -> None:
@@ -214,6 +219,8 @@ def harm(step: dict[str, float], kind: str, n: int) -> None:
 OF_A_GAIN = {"HACK-1", "HACK-2", "REW-2", "REW-4"}  # they flag a reward that rises, which harm takes away
 
 
+@pytest.mark.slow
+@COSTLY
 @pytest.mark.parametrize("kind", ["reward", "truncation", "signal"])
 @pytest.mark.parametrize(("metric", "factor", "affected"), WORSE, ids=lambda each: str(each))
 @pytest.mark.parametrize("gain", [0.0, 0.015])
@@ -230,6 +237,8 @@ def test_harm_removes_no_flag(kind: str, metric: str, factor: float, affected: l
             assert after[rule] >= before[rule], rule
 
 
+@pytest.mark.slow
+@COSTLY
 @pytest.mark.parametrize("kind", ["reward", "truncation", "signal"])
 @pytest.mark.parametrize("name", [*RUNS, "kl-blowup"])
 @pytest.mark.parametrize("place", [0.25, 0.5])
@@ -244,6 +253,7 @@ def test_harm_removes_no_flag_of_a_recorded_run(place: float, name: str, kind: s
 
 
 @pytest.mark.slow
+@COSTLY
 @pytest.mark.parametrize("name", RUNS)
 @settings(max_examples=12, deadline=None, derandomize=True)
 @given(

@@ -16,6 +16,12 @@ from launcher.record.check import Bound, Check
 from launcher.record.levels import Level
 from launcher.runs.watch.check_words import bound_words, debounce_words, line_words
 
+COSTLY = pytest.mark.nightly(
+    "launcher/health/",
+    "launcher/record/check.py",
+    "launcher/runs/watch/check_words.py",
+    "tests/support/shown_limits.py",
+)
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 RUNS = sorted(path.name.removesuffix(".jsonl.gz") for path in LOGS.glob("*.jsonl.gz"))
 ADAPTIVE = {
@@ -34,6 +40,7 @@ def recorded(name: str) -> list[dict[str, float]]:
 
 
 @pytest.mark.slow
+@COSTLY
 @pytest.mark.parametrize("seed", range(30))  # bench/health_limits.py has 300
 def test_on_any_metrics_the_shown_limits_imply_the_level(seed: int) -> None:
     assert_implied(*any_run(seed))
@@ -58,6 +65,7 @@ def test_where_a_fixed_limit_lets_go_last_the_one_that_moves_may_still_raise_fir
 
 
 @pytest.mark.slow
+@COSTLY
 @pytest.mark.parametrize("preset", ["default", "sensitive"])
 @pytest.mark.parametrize("config", CONFIGS, ids=["plain", "adaptive"])
 @pytest.mark.parametrize("run", RUNS)
