@@ -2,7 +2,6 @@
 # run.sh: on the host, with the parts of pack.sh in $KIT/parts (KIT: ~/kit). Installs them once, then:
 #
 #   run.sh matrix [ARGS]        campaigns/matrix.py; results in $KIT/results/matrix.json
-#   run.sh many JOBS < LINES    toy runs side by side, one a line of settings (many.py); results in $KIT/results
 #   run.sh ppo-tui ARGS         any command of ppo-tui
 set -euo pipefail
 export KIT=${KIT:-$HOME/kit} PYTHONUNBUFFERED=1
@@ -43,7 +42,6 @@ what=$1
 shift
 case $what in
 matrix) python3 code/campaigns/matrix.py "$@" ;;
-many) python3 code/campaigns/cpu-host/many.py "$@" ;;
 ppo-tui) ./ppo-tui "$@" ;;
 esac
 echo "== done ($(date +%T))"

@@ -24,9 +24,7 @@ $pip wheel --no-deps -w .cw . antlr4-python3-runtime==4.9.3 # hydra's parser: th
 rm -rf build
 # shellcheck disable=SC2086
 $pip download --only-binary=:all: --python-version 3.12 --implementation cp $platforms --platform any \
-    --find-links .cw -d .cw .cw/ppo_tui-*.whl pyte py-spy
-truncate -s 40G .cw/disk && mkfs.ext4 -q .cw/disk # for frozen-disk: the host may lack mkfs
-tar -C .cw -Sczf .cw/disk.tgz disk && rm .cw/disk
+    --find-links .cw -d .cw .cw/ppo_tui-*.whl
 du -sm .c[0-9abw]
 for part in .c[0-9abw]; do
     size=$({ git ls-files -z --cached --others --exclude-standard && find "$part" -type f -print0; } | tar -c --null -T - | wc -c)

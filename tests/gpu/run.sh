@@ -1,19 +1,18 @@
 #!/bin/bash
-# run.sh: experiments of docs/evidence/gpus.md, unattended, on a host with GPUs and no network. Marks its way with "== ".
+# run.sh: the runs of judged.toml, unattended, on a host with GPUs and no network. Marks its way with "== ".
 #
-#   tests/gpu/run.sh [judged] [NAME ...]  on the GPU host, when the parts of pack.sh lie in $KIT/parts (KIT: ~/kit), until
-#                                         $KIT/t0 (when the host was there) is 23 minutes ago
-#   tests/gpu/run.sh rehearse [NAME ...]  the same flow on this machine's CPU with toy-cpu, in about ten minutes
+#   tests/gpu/run.sh            on the GPU host, when the parts of pack.sh lie in $KIT/parts (KIT: ~/kit), until
+#                               $KIT/t0 (when the host was there) is 23 minutes ago
+#   tests/gpu/run.sh rehearse   the same flow on this machine's CPU with toy-cpu
 #
-# Results, as they come: $KIT/results/*.json, judged/*, captures/*.txt.
+# Results, as they come: $KIT/results/*.json, judged/*.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 export KIT=${KIT:-$HOME/kit} PYTHONUNBUFFERED=1
 mkdir -p "$KIT/results"
 if [ "${1:-}" = rehearse ]; then
     export PPO_TUI=${PPO_TUI:-$root/.venv/bin/ppo-tui}
-    [ -e "$KIT/disk" ] || { truncate -s 1G "$KIT/disk" && mkfs.ext4 -q "$KIT/disk"; }
-    export PYTHONPATH=$root:$root/tests/support:$root/tests/gpu/hang
+    export PYTHONPATH=$root
     exec "${PYTHON:-$root/.venv/bin/python}" "$root/tests/gpu/suite.py" "$@"
 fi
 if [ ! -e "$KIT/installed" ]; then
@@ -23,16 +22,15 @@ if [ ! -e "$KIT/installed" ]; then
     python3 -m compileall -q -j 0 "$KIT/site" > /dev/null & # else each process does it
     compiled=$!
     python3 "$root/tests/gpu/models.py" "$KIT"
-    tar -C "$KIT" -Sxzf "$KIT/parts/disk.tgz"
     echo "== ppo-tui ($(date +%T))" # from its own wheel, in a virtual environment of its own
     python3 -m venv "$KIT/app"
-    "$KIT/app/bin/pip" -q install --no-index --find-links "$KIT/parts" ppo-tui pyte py-spy
+    "$KIT/app/bin/pip" -q install --no-index --find-links "$KIT/parts" ppo-tui
     wait $compiled || true
     touch "$KIT/installed"
 fi
 # veRL lives in another interpreter than ppo-tui, as on many hosts.
 export PPO_TUI=$KIT/app/bin/ppo-tui PPO_TUI_PYTHON=${PPO_TUI_PYTHON:-$(command -v python3)} PPO_TUI_HOME=$KIT/home
-export PYTHONPATH=$KIT/site:$root/tests/support:$root/tests/gpu/hang HF_HUB_OFFLINE=1 VLLM_USE_FLASHINFER_SAMPLER=0
+export PYTHONPATH=$KIT/site HF_HUB_OFFLINE=1 VLLM_USE_FLASHINFER_SAMPLER=0
 unset PYTHONDONTWRITEBYTECODE
 ulimit -n 65536 || true
 # Ray's own guard knows little of a host that shows its memory bit by bit; the suite counts it

@@ -1,7 +1,7 @@
-"""Experiments on this host's GPUs, side by side until $UNTIL.
+"""Runs that are judged blind (judged.toml), on this host's last GPU until $UNTIL.
 
-    suite.py [judged] [NAME ...]   runs that are judged blind (judged.py) on the last GPU, experiments of these names
-    suite.py rehearse [...]        the same flow with toy-cpu
+    suite.py             the rows for a GPU
+    suite.py rehearse    those of the toy on the CPU, PLACES (2) at a time
 
 Started by run.sh, which sets KIT, PPO_TUI and the rest.
 """
@@ -13,21 +13,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 
-import failing
 import judged
-from conduct import CAPTURES, KIT, RESULTS, Experiment, conduct, mark
-from experiments import EXPERIMENTS, REHEARSED
-from host import PPO_TUI, Lane, told
-
-APART = 1.5  # seconds between two starts: twenty Ray heads at once would wait for each other
+from host import KIT, PPO_TUI, RESULTS, Lane, mark, told
 
 
 def main(words: Sequence[str]) -> None:
-    CAPTURES.mkdir(parents=True, exist_ok=True)
+    RESULTS.mkdir(parents=True, exist_ok=True)
     # a shell ignores it for its background processes, and their children inherit that
     signal.signal(signal.SIGINT, signal.default_int_handler)
     host = describe()
@@ -35,31 +28,10 @@ def main(words: Sequence[str]) -> None:
     (RESULTS / "doctor.json").write_text(json.dumps(told(Lane(), "doctor"), indent=1))
     if "rehearse" in words:
         os.environ.setdefault("PPO_TUI_HOME", str(KIT / "home"))
-        for experiment in (each for each in REHEARSED if not words[1:] or each.name in words):
-            conduct(experiment, at_home(experiment, Lane()))
-        if not words[1:] or "judged" in words:
-            judged.judged(None, (*judged.TOYS, *failing.TOYS), places=int(os.environ.get("PLACES", "2")))
+        judged.judged(None, judged.rows("toy"), places=int(os.environ.get("PLACES", "2")))
     else:
-        gpus = len(host["gpus"])
-        with ThreadPoolExecutor(len(EXPERIMENTS) + 1) as pool:
-            going = (
-                [pool.submit(judged.judged, gpus - 1, (*judged.ROWS, *failing.ROWS))]
-                if not words or "judged" in words
-                else []
-            )
-            for experiment in (each for each in EXPERIMENTS if not words or each.name in words):
-                lane = Lane(tuple(gpu for gpu in experiment.gpus if gpu < gpus))
-                going.append(pool.submit(conduct, experiment, at_home(experiment, lane)))
-                time.sleep(APART)
-            for each in going:
-                each.result()
+        judged.judged(len(host["gpus"]) - 1, judged.rows("gpu"))
     mark("suite: done")
-
-
-def at_home(experiment: Experiment, lane: Lane) -> Lane:
-    """The lane with the home of an experiment that is apart."""
-    home = KIT / f"home-{experiment.name}"
-    return replace(lane, more=(*lane.more, ("PPO_TUI_HOME", str(home)))) if experiment.apart else lane
 
 
 def describe() -> dict[str, Any]:
