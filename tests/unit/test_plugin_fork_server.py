@@ -1,12 +1,15 @@
 """The fork server of a run on the CPU: what it forks, what it leaves to Ray, and that it ends with its driver."""
 
 import json
+import sys
 from pathlib import Path
 
 import psutil
 import pytest
 from verl_process import WITH_VERL, Parent
 from waiting import wait_until
+
+from launcher.inside.ppo_tui_inside import fork_server
 
 pytestmark = WITH_VERL
 
@@ -67,15 +70,14 @@ def test_a_worker_is_a_fork_where_it_would_import_the_same(verl: Parent, tmp_pat
 
 
 START = """
-import os, sys
-for name in sys.argv[1:]:
-    del os.environ[name]
+import sys
 sys.orig_argv[:] = ["python", "-m", "verl.trainer.main_ppo", "+ray_kwargs.ray_init.address=local"]
-import verl
 from ppo_tui_inside import fork_server
-print(fork_server._server.pid if fork_server._server else None)
+fork_server.install()
+print(fork_server._server.pid)
 """
 CPU = {"VERL_PLATFORM": "cpu", "OMP_NUM_THREADS": "1"}
+OWN = "+ray_kwargs.ray_init.address=local"
 
 
 def test_the_server_ends_with_its_driver(verl: Parent) -> None:
@@ -83,12 +85,16 @@ def test_the_server_ends_with_its_driver(verl: Parent) -> None:
     wait_until(lambda: not psutil.pid_exists(pid))
 
 
-@pytest.mark.parametrize("missing, env", [([], {"PPO_TUI_FORK_WORKERS": "0"}), (["OMP_NUM_THREADS"], {})])
+@pytest.mark.parametrize(("switch", "threads", "argument"), [("0", "1", OWN), ("", "", OWN), ("", "1", "a=b")])
 def test_without_a_server_workers_start_as_ray_starts_them(
-    verl: Parent, missing: list[str], env: dict[str, str]
+    switch: str, threads: str, argument: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = verl.python(START, *missing, **CPU, **env)
-    assert done.stdout.split()[-1] == "None", done.stderr
+    """Switched off, with threads that Ray chooses per worker, and in a driver that joins a cluster."""
+    monkeypatch.setattr(sys, "orig_argv", ["python", "-m", "verl.trainer.main_ppo", argument])
+    monkeypatch.setenv("PPO_TUI_FORK_WORKERS", switch)
+    monkeypatch.setenv("OMP_NUM_THREADS", threads) if threads else monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    fork_server.install()
+    assert fork_server._server is None
 
 
 def test_it_sees_whether_forks_would_share_ids_of_ray(verl: Parent) -> None:
