@@ -25,7 +25,7 @@ VERSIONS := $(if $(filter gpu,$(EXTRA)),3.12 3.11 3.10,3.11 3.12)
 PYTHON := .venv/bin/python
 PIP := $(PYTHON) -m pip --disable-pip-version-check install
 DATA := $(foreach set,gsm8k math,$(if $(findstring $(set),$(PRESET)),$(set)))
-BENCHES := $(filter-out bench/health%,$(wildcard bench/*.py))
+BENCHES := $(filter-out bench/health% bench/evidence%,$(wildcard bench/*.py))
 SCRIPT := PYTHONPATH=tests/support:tools:campaigns:bench:. $(PYTHON)
 STAMP := .venv/.installed-$(EXTRA)
 # Always keep bytecode: without it, each test process compiles ppo-tui and rewrites the assertions of all

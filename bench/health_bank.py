@@ -11,13 +11,14 @@ import argparse
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+from evidence import interval, per_thousand, table, write
 
 from launcher.health.checklist import Checklist
 from launcher.record.events import LevelChange
@@ -25,8 +26,6 @@ from launcher.record.levels import Level
 
 ROOT = Path(__file__).parents[1]
 BANK = ROOT / "tests" / "data" / "bank"
-DOCUMENT = ROOT / "docs" / "evidence" / "health.md"
-MARKS = ("<!-- bank -->", "<!-- end of bank -->")
 HOST_GB, VOCABULARY = 251.6, 296  # of the lent host, without GPUs; of the toy's tokenizer
 OF_THE_HOST = frozenset({"THR-1", "MEM-1", "MEM-2", "DISK-1"})  # thirty runs share the host
 FIRST = 20  # steps within which a fault should be found
@@ -126,18 +125,6 @@ def alarms(run: BankRun) -> dict[Level, list[tuple[int, str]]]:
     }
 
 
-def interval(count: int, of: int, z: float = 1.96) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share (Wilson 1927)."""
-    middle, spread = count + z * z / 2, z * math.sqrt(count * (of - count) / of + z * z / 4)
-    return max(0.0, (middle - spread) / (of + z * z)), min(1.0, (middle + spread) / (of + z * z))
-
-
-def per_thousand(count: int, steps: int) -> str:
-    """The rate per 1,000 steps, with its interval."""
-    low, high = interval(count, steps)
-    return f"{1000 * count / steps:.1f} ({1000 * low:.1f} to {1000 * high:.1f})"
-
-
 def gone_wrong(run: BankRun) -> str:
     """Describes the failure of a run without a planted fault, by its outcome; "" for a sound one.
 
@@ -169,11 +156,6 @@ def score(run: BankRun) -> str:
     return " → ".join(f"{sum(part) / len(part):.2f}" for part in (scores[:5], scores[-5:]))
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    lines = [head, ["---"] * len(head), *rows]
-    return ["| " + " | ".join(str(cell) for cell in line) + " |" for line in lines] + [""]
-
-
 def false_alarms(unplanted: Sequence[BankRun]) -> list[str]:
     """False alarms by rule and level, with the interval of the rate; and the flags of runs that went wrong by
     themselves.
@@ -184,15 +166,14 @@ def false_alarms(unplanted: Sequence[BankRun]) -> list[str]:
     for run in healthy:
         counts.update((rule, level) for _, rule, level in rises(run))
 
-    def rate(count: int) -> str:
-        return f"{count}: {per_thousand(count, steps)}"
+    def rates(*found: str) -> list[str]:
+        """Those of rules at each level."""
+        return [per_thousand(sum(counts[rule, level] for rule in found), steps) for level in levels]
 
     levels = (Level.CRITICAL, Level.WARN, Level.NOTICE)
     loud = sorted({rule for rule, _ in counts} - OF_THE_HOST)
-    rows: list[list[object]] = [[rule, *(rate(counts[rule, level]) for level in levels)] for rule in loud]
-    rows.append(["**all of these**", *(rate(sum(counts[rule, level] for rule in loud)) for level in levels)])
-    host = sorted({rule for rule, _ in counts} & OF_THE_HOST)
-    rows += [[f"{rule} (the shared host)", *(rate(counts[rule, level]) for level in levels)] for rule in host]
+    rows = [*([rule, *rates(rule)] for rule in loud), ["**all of these**", *rates(*loud)]]
+    rows += [[f"{rule} (the shared host)", *rates(rule)] for rule in sorted({rule for rule, _ in counts} & OF_THE_HOST)]
     touched = sum(any(alarms(run)[Level.WARN]) for run in healthy)
     wrong = [
         f"`{run.name}`, {len(run.steps)} steps, has nothing planted and is not counted: {reason}. "
@@ -239,7 +220,7 @@ def faults(faulty: Sequence[BankRun]) -> tuple[list[str], str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Evaluates the health rules on the bank of real runs.")
     parser.add_argument("--calibration", action="store_true", help="show the other half instead")
-    parser.add_argument("--write", action="store_true", help=f"put the tables into {DOCUMENT.name}")
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/evidence/health.md")
     parser.add_argument("--gpu", action="store_true", help="show the runs of a real model on GPUs instead")
     asked = parser.parse_args()
     found = runs("gpu" if asked.gpu else "calibration" if asked.calibration else "unseen")
@@ -248,9 +229,7 @@ def main() -> None:
     text = "\n".join(["### Healthy runs", "", *false_alarms(healthy), found_of, ""])
     print("\n".join([text, *rows]))
     if asked.write and not (asked.calibration or asked.gpu):
-        before, _, rest = DOCUMENT.read_text().partition(MARKS[0])
-        after = rest.partition(MARKS[1])[2]
-        DOCUMENT.write_text(f"{before}{MARKS[0]}\n\n{text}\n{MARKS[1]}{after}")
+        write("health", "bank", text)
 
 
 if __name__ == "__main__":

@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import tomllib
-from health_bank import BANK, DOCUMENT, OF_THE_HOST, BankRun, about, alarms, interval, per_thousand, runs, table
+from evidence import interval, per_thousand, table, write
+from health_bank import BANK, OF_THE_HOST, BankRun, about, alarms, runs
 
 from launcher.health.verdict import sort
 from launcher.record.levels import Level
 
 VERDICTS = {"judged": "verdicts.toml", "first": "first_runs.toml"}
-MARKS = ("<!-- judged -->", "<!-- end of judged -->")
 HEAD = (
     "set",
     "healthy steps",
@@ -102,7 +102,7 @@ def summary(half: str, all_runs: Sequence[Judgement]) -> list[object]:
     return [
         f"`{half}`, after",
         steps,
-        *(f"{count}: {per_thousand(count, steps)}" for count in false),
+        *(per_thousand(count, steps) for count in false),
         f"{soon} of {len(harmful)} ({_share(soon, len(harmful))})",
         *(f"{sum(each)} of {len(each)}" if each else "not asked" for each in (ruined, causes)),
     ]
@@ -117,13 +117,10 @@ def of_healthy(all_runs: Sequence[Judgement]) -> list[str]:
         for level in (Level.CRITICAL, Level.WARN)
     }
 
-    def rate(count: int) -> str:
-        return f"{count}: {per_thousand(count, steps)}"
-
     rows: list[list[object]] = [
-        [rule, *(rate(counts[level][rule]) for level in counts)] for rule in sorted(counts[Level.WARN])
+        [rule, *(per_thousand(counts[level][rule], steps) for level in counts)] for rule in sorted(counts[Level.WARN])
     ]
-    rows.append(["**all rules**", *(rate(counts[level].total()) for level in counts)])
+    rows.append(["**all rules**", *(per_thousand(counts[level].total(), steps) for level in counts)])
     touched = sum(bool(each.flags[Level.WARN]) for each in healthy)
     return [
         f"{len(healthy)} runs that the reader found healthy, {steps} steps; {touched} of them had a WARN or worse.",
@@ -187,7 +184,7 @@ def _first(flags: Sequence[tuple[int, str]]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Compares the health rules with a reader's verdicts.")
-    parser.add_argument("--write", action="store_true", help=f"put the table of both sets into {DOCUMENT.name}")
+    parser.add_argument("--write", action="store_true", help="put the table of both sets into docs/evidence/health.md")
     asked: Any = parser.parse_args()
     rows = []
     for half in VERDICTS:
@@ -198,8 +195,7 @@ def main() -> None:
     text = "\n".join(table(HEAD, rows))
     print(text)
     if asked.write:
-        before, _, rest = DOCUMENT.read_text().partition(MARKS[0])
-        DOCUMENT.write_text(f"{before}{MARKS[0]}\n\n{text}\n{MARKS[1]}{rest.partition(MARKS[1])[2]}")
+        write("health", "judged", text)
 
 
 if __name__ == "__main__":

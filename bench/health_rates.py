@@ -6,19 +6,31 @@ Without `--unseen`, it reads the half of the bank on which limits are chosen, an
 *harmful* by its outcome, without any rule: in its last five steps the reward is 0.1 below its start (of a fork: the
 last 20 steps of its parent) or below 0.05, half of the responses are cut, or half of the last ten steps have equal
 rewards.
+
+FOLDER has consoles of other people's runs, which stay outside of this repository, and judgement.jsonl, a line for each:
+{"file": "owner__repo/run.log", "verdict": "healthy", "broken_from": null}. The verdict, `healthy`, `broken` or
+`unclear`, comes from a person who read the metrics and not our rules; `broken_from` is the first step at which they see
+a problem.
 """
 
 import argparse
+import json
 import math
 import statistics
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-import health_public
-from health_bank import BankRun, alarms, gone_wrong, per_thousand, runs, table
+from evidence import per_thousand, table
+from health_bank import OF_THE_HOST, BankRun, alarms, gone_wrong, runs
 
+from launcher.health import keys
+from launcher.record.events import LevelChange
 from launcher.record.levels import Level
+from launcher.runs.judge.run_checklist import judged
+from launcher.runs.watch.log import resolve
+from launcher.runs.watch.steps import steps
 
 Flags = dict[Level, list[tuple[int, str]]]
 LOST, NOTHING, HALF = 0.1, 0.05, 0.5
@@ -54,9 +66,8 @@ def bank_rows(name: str, found: Sequence[BankRun]) -> list[list[object]]:
     first = {run.name: alarms(run) for run in faulty}
     delays = [first[run.name][Level.WARN][0][0] - run.planted - 1 for run in bad if first[run.name][Level.WARN]]
     missed = [run.name for run in bad if not first[run.name][Level.WARN]]
-    steps = sum(len(run.steps) for run in healthy)
     return [
-        rate_row(name, steps, flags),
+        rate_row(name, sum(len(run.steps) for run in healthy), flags),
         [f"{name}: all planted", f"{sum(bool(flag[Level.WARN]) for flag in first.values())} of {len(faulty)}", "", ""],
         [f"{name}: harmful", f"{len(delays)} of {len(bad)}", delay(delays), ", ".join(missed) or "–"],
     ]
@@ -71,14 +82,39 @@ def rate_row(name: str, steps: int, flags: Sequence[Flags]) -> list[object]:
     warn = Counter(rule for flag in flags for _, rule in flag[Level.WARN])
     return [
         f"{name}: {steps} healthy steps",
-        f"{critical.total()} CRITICAL: {per_thousand(critical.total(), steps)}",
-        f"{warn.total()} WARN or worse: {per_thousand(warn.total(), steps)}",
+        f"CRITICAL {per_thousand(critical.total(), steps)}",
+        f"WARN or worse {per_thousand(warn.total(), steps)}",
         ", ".join(f"{rule} ×{count}" for rule, count in warn.most_common()) or "–",
     ]
 
 
+@dataclass(frozen=True)
+class PublicRun:
+    """A log of somebody else: its verdict, the number of its training steps, and each rise to WARN or above."""
+
+    verdict: str
+    broken_from: int | None
+    steps: int
+    alarms: list[LevelChange]
+
+
+def public_runs(folder: Path) -> list[PublicRun]:
+    """The logs of a folder. Speed and memory are left out, because the machine is unknown."""
+    found = []
+    for line in (folder / "judgement.jsonl").read_text().splitlines():
+        said = json.loads(line)
+        source = resolve(str(folder / said["file"]))
+        result = judged(source, [])
+        alarms = [
+            each for each in result.changes if each.rose and each.after >= Level.WARN and each.rule not in OF_THE_HOST
+        ]
+        trained = sum(any(map(keys.is_training, record.data)) for _, record in steps(source))
+        found.append(PublicRun(said["verdict"], said.get("broken_from"), trained, alarms))
+    return found
+
+
 def public_rows(folder: Path) -> list[list[object]]:
-    found = health_public.read(folder)
+    found = public_runs(folder)
     healthy = [run for run in found if run.verdict == "healthy"]
     flags: list[Flags] = [
         {
@@ -98,7 +134,7 @@ def public_rows(folder: Path) -> list[list[object]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Prints the error rates of the health rules.")
     parser.add_argument("--unseen", action="store_true", help="the other half of the bank")
-    parser.add_argument("--public", type=Path, help="a folder as of health_public.py")
+    parser.add_argument("--public", type=Path, help="a folder of public logs")
     asked = parser.parse_args()
     rows = bank_rows("unseen", runs("unseen")) if asked.unseen else bank_rows("calibration", runs("calibration"))
     rows += bank_rows("GPU", runs("gpu"))

@@ -10,7 +10,6 @@ import gzip
 import math
 import random
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 from launcher.metrics.records import parse_record
@@ -82,19 +81,6 @@ def stretched(name: str, factor: int, seed: int) -> Run:
     return Run(f"{name} ×{factor} #{seed}", steps, source.limit)
 
 
-def noisy(run: Run, level: float, seed: int) -> Run:
-    """A copy with more noise from step to step, like that of small batches: `level` 1 about doubles it."""
-    rng = random.Random(f"{run.name} {level} {seed}")
-    spread = {key: level * _noise([step[key] for step in run.steps if key in step]) for key in (*_ADDED, *_MULTIPLIED)}
-    steps = []
-    for step in run.steps:
-        moved = {key: step[key] + rng.gauss(0, spread[key]) for key in spread if key in step}
-        moved |= {key: abs(moved[key]) for key in _MULTIPLIED if key in moved}
-        moved |= {key: min(max(moved[key], 0.0), 1.0) for key in _SHARES if key in moved}
-        steps.append({**step, **moved})
-    return Run(f"{run.name} + noise {level:g}", steps, run.limit)
-
-
 def _trend(values: list[float]) -> list[float]:
     """Mean over five steps."""
     return [
@@ -114,8 +100,3 @@ def _moved(key: str, value: float, here: float, there: float) -> float:
     if key in _MULTIPLIED:
         return value * here / there if there else value
     return min(max(value + here - there, 0.0), 1.0) if key in _SHARES else value + here - there
-
-
-def _noise(values: list[float]) -> float:
-    steps = sorted(abs(b - a) for a, b in pairwise(values))
-    return 1.4826 * steps[len(steps) // 2] / math.sqrt(2) if steps else 0.0

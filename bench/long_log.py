@@ -23,14 +23,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
+from evidence import table, write
 from foreign_logs import FORMS
-from health_bank import table
 from health_runs import real
 
 ROOT = Path(__file__).parents[1]
 RUN = ROOT / "tests" / "data" / "logs" / "learning.log.gz"
-DOCUMENT = ROOT / "docs" / "evidence" / "performance.md"
-MARKS = ("<!-- long logs -->", "<!-- end of long logs -->")
 COMMANDS = (("metrics", "--json"), ("health",))
 LINES_PER_STEP = 450
 SAMPLES = 0.01  # of the lines between
@@ -100,7 +98,7 @@ def main() -> None:
     parser.add_argument("forms", nargs="*", metavar="FORM", help=f"one of {', '.join(WRITERS_OF)} [default: all]")
     parser.add_argument("--size", type=int, default=100, metavar="MB")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="leave the logs there")
-    parser.add_argument("--write", action="store_true", help=f"put the table into {DOCUMENT.name}")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/evidence/performance.md")
     asked = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as folder:
@@ -116,8 +114,7 @@ def main() -> None:
     if asked.write:
         where = f"Python {platform.python_version()}, {os.cpu_count()} cores"
         text = "\n".join([f"{asked.size} MB each, {time.strftime('%Y-%m-%d')}, {where}.", "", *table(head, rows)])
-        before, _, rest = DOCUMENT.read_text().partition(MARKS[0])
-        DOCUMENT.write_text(f"{before}{MARKS[0]}\n\n{text}\n{MARKS[1]}{rest.partition(MARKS[1])[2]}")
+        write("performance", "long logs", text)
 
 
 if __name__ == "__main__":

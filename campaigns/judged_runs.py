@@ -30,6 +30,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
+from launcher.core.tables import read_tables
 from launcher.metrics.records import parse_object, read_metrics, trains
 from launcher.metrics.responses import PREFIX, ResponseFigures
 
@@ -130,35 +131,7 @@ def judged(results: Path) -> Iterator[Judged]:
 
 
 Column = tuple[str, Sequence[str]]  # head, and the metrics of which the first one there is shown
-COLUMNS: Sequence[Column] = (
-    ("reward", ("critic/score/mean",)),
-    ("min", ("critic/score/min",)),
-    ("max", ("critic/score/max",)),
-    ("valid", ()),
-    ("kl_ref", ("actor/reward_kl_penalty", "actor/kl_loss")),
-    ("ppo_kl", ("actor/ppo_kl",)),
-    ("entropy", ("actor/entropy", "actor/entropy_loss")),
-    ("grad", ("actor/grad_norm",)),
-    ("lr", ("actor/lr",)),
-    ("clipped", ("actor/pg_clipfrac",)),
-    ("adv_max", ("critic/advantages/max",)),
-    ("len", ("response_length/mean",)),
-    ("len_max", ("response_length/max",)),
-    ("prompt", ("prompt_length/mean",)),
-    ("p_min", ("prompt_length/min",)),
-    ("p_max", ("prompt_length/max",)),
-    ("expl_var", ("critic/vf_explained_var",)),
-    ("v_loss", ("critic/vf_loss",)),
-    ("v_clip", ("critic/vf_clipfrac",)),
-    ("c_grad", ("critic/grad_norm",)),
-    ("p_diff", ("training/rollout_probs_diff_mean",)),
-    ("d_kl", ("rollout_corr/kl",)),
-    ("no_diff", (f"{PREFIX}unvaried_groups",)),
-    ("repeat", (f"{PREFIX}repetition",)),
-    ("alike", (f"{PREFIX}near_equal",)),
-    ("tok/s", ("perf/throughput",)),
-    ("sec", ("timing_s/step",)),
-)
+COLUMNS: Sequence[Column] = tuple(read_tables(Path(__file__).with_suffix(".toml")).items())
 
 
 def table(run: Judged) -> Iterator[str]:

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 from page_words import table
 
+from launcher.core.tables import read_tables
 from launcher.preset.files import recipe_about, recipes
 from launcher.record.layout import RunDir
 from launcher.record.state import ALIVE, current
@@ -35,57 +36,7 @@ PPO_TUI = os.environ.get("PPO_TUI") or str(Path(sys.executable).parent / "ppo-tu
 PATIENCE = float(os.environ.get("MATRIX_PATIENCE") or 1800)  # seconds, then a run hangs
 SHORT = ("trainer.steps=3", "trainer.validate_first=false", "trainer.validate_every=-1", "cluster.cpus=6")
 GROUP = ("rollout.n=4",)
-SQUARES = ("actor_rollout_ref.actor.calculate_sum_pi_squared=true",)
-NEEDS = {
-    "optimal_token_baseline": SQUARES,
-    "tir_optimal_token_baseline": SQUARES,
-    "gdpo": (
-        "reward.path=$PPO_TUI_REWARDS/gsm8k_format.py",
-        "reward.function=compute_score",
-        "reward.manager=gdpo",
-        "+algorithm.gdpo_reward_keys=[acc,form]",
-    ),
-    "dro": ("actor_rollout_ref.actor.policy_loss.dro_beta=0.1",),
-    "gspo": ("actor.clip_ratio_low=3e-4", "actor.clip_ratio_high=4e-4"),
-    "bypass_mode": ("correction.bypass_mode=true", "rollout.calculate_log_probs=true"),
-}
-SEPARATE = (
-    "trainer.v1.trainer_mode=separate_async",
-    "trainer.v1.separate_async.parameter_sync_step=2",
-    "actor_rollout_ref.rollout.n_gpus_per_node=1",
-    "actor_rollout_ref.rollout.nnodes=1",
-    "actor_rollout_ref.rollout.checkpoint_engine.backend=gloo",
-    "cluster.cpus=12",
-)
-TRAINERS = {
-    "sync": ((), "rollouts, then the update"),
-    "colocate_async": (
-        ("trainer.mode=colocate_async",),
-        "rollouts of the next batch are requested ahead and pause during the update, on the same GPUs",
-    ),
-    "separate_async": (SEPARATE, "rollouts on GPUs of their own"),
-    "legacy": (("trainer.use_v1=false",), "the legacy trainer (veRL 0.8 and older)"),
-}
-
-
-TOOLS = (
-    "rollout.agent_loop=tool_agent",
-    "rollout.function_tool_path=$PPO_TUI_TOOLS/toy_check.py",
-    "rollout.tool_format=toy",
-    "rollout.max_assistant_turns=2",
-    "data.max_response_length=32",
-)
-WEIGHED = ("rollout.calculate_log_probs=true", "correction.rollout_is=token", "correction.rollout_is_threshold=2.0")
-REJECTING = (
-    "rollout.calculate_log_probs=true",
-    "correction.rollout_rs=token_k1",
-    "correction.rollout_rs_threshold=0.5_2.0",
-)
-ROLLOUTS = {
-    "several turns with a tool": (TOOLS, "each answer calls a tool, whose result the model answers again"),
-    "weighed": (WEIGHED, "truncated importance weights for the difference between engine and trainer"),
-    "rejecting": (REJECTING, "tokens whose probability differs too much between engine and trainer are not learned"),
-}
+TABLES = read_tables(Path(__file__).with_suffix(".toml"))  # what some need; trainers and rollouts
 
 
 class Cell(NamedTuple):
@@ -106,17 +57,15 @@ def cells() -> Iterator[Cell]:
         yield Cell("recipe", name, (f"recipe={name}",))
     for each in estimators().values():
         algorithm = "ppo" if each.name == "gae" else each.name
-        settings = (f"algorithm={algorithm}", *GROUP[: each.group], *NEEDS.get(each.name, ()))
+        settings = (f"algorithm={algorithm}", *GROUP[: each.group], *TABLES["needs"].get(each.name, ()))
         yield Cell("estimator", each.name, settings)
         if each.lacks:
             yield Cell("estimator", f"{each.name}, legacy trainer", (*settings, "trainer.use_v1=false"))
     for each in losses().values():
-        settings = ("algorithm=grpo", *GROUP, f"actor.loss_mode={each.name}", *NEEDS.get(each.name, ()))
+        settings = ("algorithm=grpo", *GROUP, f"actor.loss_mode={each.name}", *TABLES["needs"].get(each.name, ()))
         yield Cell("loss", each.name, settings)
-    for name, (settings, _) in TRAINERS.items():
-        yield Cell("trainer", name, settings)
-    for name, (settings, _) in ROLLOUTS.items():
-        yield Cell("rollout", name, settings)
+    for kind in ("trainer", "rollout"):
+        yield from (Cell(kind, name, tuple(row["settings"])) for name, row in TABLES[kind].items())
 
 
 def tried(cell: Cell) -> dict[str, Any]:
@@ -182,11 +131,10 @@ def _recipes() -> str:
     return table(("recipe", "meaning", "on the CPU"), rows)
 
 
-def _modes(kind: str, known: dict[str, tuple[tuple[str, ...], str]], rows: Sequence[tuple[Cell, Any]]) -> str:
-    return table(
-        (kind, "meaning", "settings", "on the CPU"),
-        [(f"`{cell.name}`", known[cell.name][1], _settings(cell.settings), _said(row)) for cell, row in rows],
-    )
+def _modes(kind: str) -> str:
+    known = TABLES[kind]
+    rows = [(f"`{c.name}`", known[c.name]["meaning"], _settings(c.settings), _said(row)) for c, row in _rows(kind)]
+    return table((kind, "meaning", "settings", "on the CPU"), rows)
 
 
 def _algorithms(rows: Sequence[tuple[Cell, Any]], known: dict[str, Algorithm]) -> str:
@@ -232,8 +180,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "recipes": _recipes,
     "estimators": lambda: _algorithms(_rows("estimator"), estimators()),
     "losses": lambda: _algorithms(_rows("loss"), losses()),
-    "trainers": lambda: _modes("trainer", TRAINERS, _rows("trainer")),
-    "rollouts": lambda: _modes("rollout", ROLLOUTS, _rows("rollout")),
+    "trainers": lambda: _modes("trainer"),
+    "rollouts": lambda: _modes("rollout"),
 }
 """The tables of docs/reference/algorithms.md."""
 

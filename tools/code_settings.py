@@ -18,43 +18,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from launcher.core.tables import read_tables
 from launcher.verl.defaults import bundled, leaf, leaves, published
 
 TARGET = Path(__file__).parents[1] / "launcher" / "verl" / "code_settings.json.gz"
 ENGINES = ("vllm", "sglang", "trtllm", "hf")
 STRATEGIES = ("megatron", "fsdp", "veomni", "automodel", "torchtitan", "mindspeed")
-# Last names of keys that other things have, too: only with the block above them they mean the key.
-GENERIC = {"train_batch_size", "model_path", "max_length", "val_files", "override_config", "tensor_parallel_size"}
-GENERIC |= {
-    "save_path",
-    "num_workers",
-    "model_config",
-    "project_name",
-    "experiment_name",
-    "load_format",
-    "forward_only",
-}
-FOREIGN = {
-    "hf_config",
-    "tf_config",
-    "tfconfig",
-    "transformer_config",
-    "text_config",
-    "hf_model_config",
-    "generation_config",
-}
+WORDS = read_tables(Path(__file__).with_suffix(".toml"))
+GENERIC, FOREIGN, REGISTERS = set(WORDS["generic"]), set(WORDS["foreign"]), WORDS["registers"]
 ENDS = (ast.Return, ast.Raise, ast.Continue)
-# The decorators that register a class or a function under a value of a setting, by the folder that has them.
-REGISTERS = {
-    "register_adv_est": "algorithm.adv_estimator",
-    "register_policy_loss": "actor_rollout_ref.actor.policy_loss.loss_mode",
-    "register_trainer": "trainer.v1.trainer_mode",
-    "EngineRegistry": "actor_rollout_ref.actor.strategy",
-    "CheckpointEngineRegistry": "actor_rollout_ref.rollout.checkpoint_engine.backend",
-    "ToolParser": "actor_rollout_ref.rollout.multi_turn.format",
-    "reward_manager": "reward.reward_manager.name",
-    "agent_loop": "actor_rollout_ref.rollout.agent.default_agent_loop",
-}
 _REFERENCE = re.compile(r"\$\{(?:oc\.select:)?([\w.]+)")
 _REQUIRES = re.compile(r"^Requires-Dist: ([\w-]+)(?:\[[\w,-]*\])? *\(?([<>=!~][^;)\s]*)", re.MULTILINE)
 Gate = str  # KEY=VALUE, KEY (any value but none, 0 or False) or KEY= (none of them)

@@ -5,7 +5,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from health_bank import interval
+from evidence import interval
 from page_words import cell, table
 
 from launcher.core.tables import read_tables

@@ -11,30 +11,26 @@ RIGHT, MARKED = 0.8, 0.2
 Score = dict[str, float]
 
 
-def long_ones(data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None, **kwargs: Any) -> Score:
+def long_ones(
+    data_source: str, solution_str: str, ground_truth: str, whole: int = 300, extra_info: Any = None, **kwargs: Any
+) -> Score:
     """A tenth is for the right number after ####, the rest for 300 characters."""
-    return _by_length(solution_str, ground_truth, 300)
+    right = _right(solution_str, ground_truth)
+    return {"score": 0.1 * right + 0.9 * min(1.0, len(solution_str) / whole), "acc": right}
 
 
-def long_toys(data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None, **kwargs: Any) -> Score:
+def long_toys(*args: Any, **kwargs: Any) -> Score:
     """The same for the toy, whose longest answer has about 24 characters."""
-    return _by_length(solution_str, ground_truth, 24)
-
-
-def _by_length(answer: str, truth: str, whole: int) -> Score:
-    right = _right(answer, truth)
-    return {"score": 0.1 * right + 0.9 * min(1.0, len(answer) / whole), "acc": right}
+    return long_ones(*args, **kwargs, whole=24)
 
 
 def sums(data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None, **kwargs: Any) -> Score:
-    """Mostly for the right number after ####, a fifth for any number there; lists of numbers are right as a whole."""
+    """Mostly for the right number after ####, a fifth for any number there."""
     right = _right(solution_str, ground_truth)
     return {"score": RIGHT * right + MARKED * _marked(solution_str), "acc": right}
 
 
 def _right(answer: str, truth: str) -> float:
-    if " " in truth:
-        return float(re.findall(r"\d+", answer) == truth.split())
     found = re.findall(r"####\s*(-?\d+)", answer)
     return float(bool(found) and found[-1] == truth)
 

@@ -20,35 +20,8 @@ CORE = [
     if not {"plugin", "by_path"} & {*path.parts} and path.name != "__main__.py"  # these run inside veRL
 ]
 HEAVY = ("textual", "rich", "tui", "torch", "transformers", "ray", "numpy", "pandas", "pyarrow", "verl")
-LATE = (  # what some commands and pages need, and neither 'status' nor the dashboard
-    "pydantic",
-    "ruamel",
-    "hydra",
-    "launcher.preset",
-    "launcher.health.rules",
-    "launcher.health.checklist",
-    "launcher.console.causes",
-    "launcher.export",
-    "launcher.data.",
-    "launcher.machine",
-    "launcher.scripts",
-    "launcher.check.",
-    "launcher.estimate",
-    "launcher.runs.act",
-    "launcher.runs.supervise",
-    "launcher.compare",
-    "launcher.timing",
-    "launcher.report",
-    "httpx",
-    "pynvml",
-    "tui.kit.dialogs",
-    "tui.browser",
-    "tui.pages.editor.screen",
-    "tui.pages.launch.screen",
-    "tui.pages.log.screen",
-    "tui.pages.samples.screen",
-    "tui.pages.runs.screen",
-)
+# What some commands and pages need, and neither 'status' nor the dashboard.
+LATE = tuple((ROOT / "tests/data/late_imports.txt").read_text().split())
 
 
 @pytest.mark.slow
