@@ -1,21 +1,65 @@
-"""A run whose driver is a few lines of Python, below a real supervisor."""
+"""Runs whose drivers are a few lines of Python in veRL's place, below a real supervisor."""
 
+import gzip
 import sys
 import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
-from launcher.preset.files import LoadedPreset
 from launcher.preset.translate import Launch
 from launcher.record.info import RunInfo
-from launcher.record.layout import RunDir, appearing
+from launcher.record.layout import RunDir, create
+from launcher.record.process import ProcessId
 from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 
+SLEEPS = "import time; time.sleep(600)"
+SHOWS = """
+import shutil, sys, time
+shutil.copyfileobj(open(sys.argv[1], 'rb'), sys.stdout.buffer)
+sys.stdout.flush()
+time.sleep(60)
+"""
 
-def driven(name: str, loaded: LoadedPreset, code: str) -> RunDir:
-    """Starts a run of a preset on the CPU with this code in veRL's place."""
-    with appearing(name) as (run, hidden):
-        attempt, now = hidden.add_attempt(), time.time()
-        RunInfo(run.id, name, now, preset=loaded.snapshot(), on_cpu=True).write(hidden.run_yaml)
-        launch = Launch([sys.executable, "-u", "-c", code], {}, [], {})
-        write_launch(hidden, attempt, launch, created=now, run_created=now, resume_step=None, cwd=run.path)
+
+def written(
+    code: str,
+    *words: str,
+    run: RunDir | None = None,
+    env: Mapping[str, str] | None = None,
+    keys: Mapping[str, Any] | None = None,
+    submit: str | None = None,
+    resume_step: int | None = None,
+    python: str = sys.executable,
+    **info: Any,
+) -> RunDir:
+    """A run, or one attempt more of it, whose driver is this code; nothing starts it. `info` is of run.yaml."""
+    run, now = run or create("x"), time.time()
+    RunInfo(**{"id": run.id, "name": "x", "created": now, **info}).write(run.run_yaml)
+    launch = Launch([python, "-u", "-c", code, *words], dict(env or {}), [], dict(keys or {}), submit=submit)
+    write_launch(run, run.add_attempt(), launch, created=now, run_created=now, resume_step=resume_step)
+    return run
+
+
+def driven(code: str, *words: str, **more: Any) -> RunDir:
+    """The same with its supervisor."""
+    run = written(code, *words, **more)
     spawn_supervisor(run)
     return run
+
+
+def plain(log: Path, folder: Path) -> str:
+    """The path of a recorded log, unpacked into a folder; SHOWS prints it."""
+    file = folder / log.stem
+    file.write_bytes(gzip.decompress(log.read_bytes()))
+    return str(file)
+
+
+def listener(heard: Path) -> list[str]:
+    """A command of `on_alert` that appends what it gets to a file."""
+    return [sys.executable, "-c", f"import sys; open({str(heard)!r}, 'a').write(sys.stdin.read() + chr(10))"]
+
+
+def known(found: ProcessId | None) -> ProcessId:
+    assert found is not None
+    return found

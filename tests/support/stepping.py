@@ -3,22 +3,17 @@
 import contextlib
 import os
 import signal
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from driven import driven
 from waiting import wait_for
 
-from launcher.preset.translate import Launch
-from launcher.record.info import RunInfo
-from launcher.record.layout import RunDir, create
+from launcher.record.layout import RunDir
 from launcher.record.process import run_processes
 from launcher.record.state import current
-from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 
-# Step 1 raises NUM-1. The others come when there is a file `go`, its end when there is `end`.
-_DRIVER = """
+STEPS = """
 import pathlib, subprocess, sys, time
 def wait(name):
     while not pathlib.Path(sys.argv[1], name).exists():
@@ -36,23 +31,16 @@ for step in range(1, 6):
         print(("x" * 99 + "\\n") * 20_000, flush=True)
 wait("end")
 """
+"""A driver that raises NUM-1 in step 1, makes the others when there is a file `go` in its folder, and ends at `end`.
 
-
-def stepping(folder: Path, *how: str) -> Launch:
-    """What starts the driver, which looks for `go` and `end` in a folder.
-
-    `leaves`: a grandchild that ignores SIGTERM in a session of its own; `screams`: 2 MB of lines between the steps.
-    """
-    return Launch(argv=[sys.executable, "-c", _DRIVER, str(folder), *how], env={}, unset=[], keys={})
+`leaves`: with a grandchild that ignores SIGTERM in a session of its own; `screams`: with 2 MB of lines between steps.
+"""
 
 
 @contextlib.contextmanager
 def stepping_run(folder: Path, *how: str) -> Iterator[RunDir]:
     """A run that has printed its first step; what is left of it in the end is killed."""
-    run, now = create("x"), time.time()
-    RunInfo(run.id, "x", now).write(run.run_yaml)
-    write_launch(run, run.add_attempt(), stepping(folder, *how), created=now, run_created=now)
-    spawn_supervisor(run)
+    run = driven(STEPS, str(folder), *how)
     try:
         wait_for(run, lambda state: state.step == 1 and state.state == "running")
         yield run
@@ -62,3 +50,9 @@ def stepping_run(folder: Path, *how: str) -> Iterator[RunDir]:
         for pid in left.union(run_processes(run.id)):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+
+
+def go(folder: Path) -> None:
+    """Lets the driver make its other steps and end."""
+    for name in ("go", "end"):
+        (folder / name).touch()

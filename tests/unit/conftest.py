@@ -17,6 +17,13 @@ from waiting import PATIENCE
 
 
 @pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """PPO_TUI_HOME, empty."""
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
 def ppo_tui(tmp_path: Path, shared: Path) -> Callable[..., "subprocess.CompletedProcess[str]"]:
     """Runs `ppo-tui WORDS...` with a home of its own, without a terminal; keywords are environment."""
 

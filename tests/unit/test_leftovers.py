@@ -15,16 +15,16 @@ from typing import Any
 
 import pytest
 from commands import call
+from driven import driven
 from waiting import wait_for, wait_until
 
-from launcher.preset.translate import Launch
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
 from launcher.record.shared import Shared, SharedFile, shared_by
 from launcher.record.state import RunState, current
 from launcher.runs.act.removal import leftovers, remove
-from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 
+pytestmark = pytest.mark.usefixtures("home")
 SHM = Path("/dev/shm")
 MAKES = """
 import mmap, os, socket, sys, time
@@ -40,12 +40,6 @@ with open(sys.argv[2], "w+b", opener=lambda path, flags: os.open(path, flags, 0o
 print(f"/dev/shm/{queue.name}", flush=True)
 time.sleep(600)
 """
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
-    return tmp_path
 
 
 @pytest.fixture
@@ -98,6 +92,8 @@ def test_what_a_dead_run_left_is_offered_with_its_size_and_removed(program: Any)
     started, paths = program()
     shared = Shared().grown([started.pid], 0.0)
     assert sorted(file.path for file in shared.files) == sorted(paths)
+    gone = SharedFile(f"{SHM}/psm_00000000", 1, 2, 3)
+    assert Shared((gone,)).grown([started.pid], 0.0) == shared and shared.grown([started.pid], 0.0) is shared
     assert Shared().grown([os.getpid()], 0.0).files == (), "they are of another program"
     assert Shared().grown([started.pid], time.time() + 60).files == (), "they are older than the last look"
     run = ended_run(shared)
@@ -138,21 +134,9 @@ def test_what_is_not_certain_is_not_recorded(program: Any, change: str) -> None:
     assert cuda not in [file.path for file in Shared().grown([started.pid], 0.0).files]
 
 
-def test_removed_files_leave_the_record(program: Any) -> None:
-    started, paths = program()
-    gone = SharedFile(f"{SHM}/psm_00000000", 1, 2, 3)
-    assert sorted(file.path for file in Shared((gone,)).grown([started.pid], 0.0).files) == sorted(paths)
-    full = Shared().grown([started.pid], 0.0)
-    assert full.grown([started.pid], 0.0) is full, "nothing is new"
-
-
 @pytest.mark.slow
 def test_a_killed_run_leaves_what_clean_removes(names: tuple[str, str]) -> None:
-    run, now = create("x"), time.time()
-    RunInfo(run.id, "x", now).write(run.run_yaml)
-    launch = Launch([sys.executable, "-S", "-c", MAKES, *names], env={}, unset=[], keys={})
-    write_launch(run, run.add_attempt(), launch, created=now, run_created=now)
-    spawn_supervisor(run)
+    run = driven(MAKES, *names)
     attempt = run.attempt(1)
     wait_until(lambda: len((Shared.read(attempt.shared) or Shared()).files) == 3 or not current(run).live, every=0.2)
     assert call(["clean", "--json", "--dry-run"])[0] == b"", "the run goes on"

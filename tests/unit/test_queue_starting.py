@@ -12,22 +12,21 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from driven import SLEEPS, driven, written
 from waiting import wait_for, wait_until
 
-from launcher.preset.translate import Launch
 from launcher.record import queued
-from launcher.record.info import RunInfo
-from launcher.record.layout import all_runs, create, find
+from launcher.record.layout import all_runs, find
 from launcher.record.process import ProcessId
 from launcher.record.queued import Checked, Queued
 from launcher.record.state import RunState, current
 from launcher.runs.act import queue_runner as going
 from launcher.runs.act.queue_check import Checkers
 from launcher.runs.act.stop import stop
-from launcher.runs.supervise.spawn import IN_TIME, detached, spawn_supervisor, write_launch
+from launcher.runs.supervise.spawn import IN_TIME, detached
 from launcher.runs.watch.turns import Seen, look, turns
 
-pytestmark = pytest.mark.slow  # each starts supervisors and drivers
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("home")]  # each starts supervisors and drivers
 
 # In the place of `start`, which requires veRL: a driver that waits to be told to end. In the place of the preflight one
 # that waits for a file, refuses or is killed, as the entry's description says.
@@ -80,12 +79,6 @@ queue_check.check = check
 queue_check.wake_queue = lambda: None
 queue_check.main()
 """
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
-    return tmp_path
 
 
 def enqueue(id: str, word: str = "x", **preset: object) -> Queued:
@@ -175,12 +168,7 @@ def test_a_check_that_dies_is_made_again_and_then_refuses(home: Path, ends: None
 
 
 def test_checks_are_made_while_the_machine_is_used_and_the_end_of_a_run_starts_the_next(ends: None) -> None:
-    run, now = create("x"), time.time()
-    RunInfo(run.id, "x", now).write(run.run_yaml)
-    driver = [sys.executable, "-S", "-c", "import time; time.sleep(900)"]
-    launch = Launch(driver, env={}, unset=[], keys={"trainer.device": "cpu"})
-    write_launch(run, run.add_attempt(), launch, created=now, run_created=now)
-    spawn_supervisor(run)
+    run = driven(SLEEPS, keys={"trainer.device": "cpu"})
     wait_for(run, lambda state: state.driver is not None)
     enqueue("1-x", trainer={"gpus": "many"})
     enqueue("2-x", nothing=1)
@@ -217,9 +205,7 @@ def test_a_slow_process_gives_no_slot_that_another_one_gave_meanwhile(monkeypatc
 
 
 def test_a_supervisor_that_comes_too_late_starts_nothing() -> None:
-    run = create("x")
-    RunInfo(run.id, "x", 1.0).write(run.run_yaml)
-    write_launch(run, run.add_attempt(), Launch(["true"], {}, [], {}), created=1.0, run_created=1.0)
+    run = written("")
     RunState("queued", attempt=1, updated=time.time() - IN_TIME - 1).write(run.state)
     assert current(run).going, "for a while nobody takes the slot"
     assert detached(["launcher.runs.supervise", str(run.path)], run.supervisor_log, run.path).wait() == 0

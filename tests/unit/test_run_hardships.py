@@ -4,29 +4,26 @@ import errno
 import os
 import resource
 import shutil
-import signal
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from stepping import stepping, stepping_run
+from driven import SLEEPS, driven, known, written
+from stepping import STEPS, stepping_run
 from waiting import wait_for, wait_until
 
 from launcher.core.errors import UserError
 from launcher.core.files import Appender
-from launcher.preset.translate import Launch
 from launcher.record.control import alone
-from launcher.record.info import RunInfo
-from launcher.record.layout import RunDir, create
-from launcher.record.process import ProcessId, session_members
-from launcher.record.state import RunState, current
+from launcher.record.layout import RunDir
+from launcher.record.process import session_members
+from launcher.record.state import current
 from launcher.runs.act.removal import delete
 from launcher.runs.act.resume import resume
 from launcher.runs.act.stop import stop
 from launcher.runs.supervise.disk import Reserve
-from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
+from launcher.runs.supervise.spawn import spawn_supervisor
 from launcher.runs.watch.reader import RunReader
 from launcher.runs.watch.steps import steps
 
@@ -34,25 +31,14 @@ pytestmark = pytest.mark.slow  # each starts supervisors and drivers
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunDir]:
-    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
+def run(tmp_path: Path, home: Path) -> Iterator[RunDir]:
     with stepping_run(tmp_path) as run:
         yield run
 
 
-def driver_of(state: RunState) -> ProcessId:
-    assert state.driver is not None
-    return state.driver
-
-
-def supervisor_of(state: RunState) -> ProcessId:
-    assert state.supervisor is not None
-    return state.supervisor
-
-
 def test_a_full_disk_costs_no_step_and_no_end(run: RunDir, tmp_path: Path) -> None:
     state = current(run)
-    supervisor = supervisor_of(state)
+    supervisor = known(state.supervisor)
     # nothing that it writes can grow now: to it the disk is full
     resource.prlimit(supervisor.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
     (tmp_path / "go").touch()
@@ -60,7 +46,7 @@ def test_a_full_disk_costs_no_step_and_no_end(run: RunDir, tmp_path: Path) -> No
     wait_until(lambda: time.time() - heartbeat > 7)  # a beat was due
     assert supervisor.alive() and current(run).step == 1
     (tmp_path / "end").touch()
-    wait_until(lambda: not session_members(driver_of(state)))
+    wait_until(lambda: not session_members(known(state.driver)))
     assert supervisor.alive() and current(run).state == "running"
     resource.prlimit(supervisor.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     state = wait_for(run, lambda state: not state.live)
@@ -106,8 +92,8 @@ def test_a_run_whose_folder_was_removed_is_ended(run: RunDir) -> None:
     state = current(run)
     while run.path.exists():  # its supervisor may be writing into it
         shutil.rmtree(run.path, ignore_errors=True)
-    wait_until(lambda: not session_members(driver_of(state)))
-    wait_until(lambda: not supervisor_of(state).alive())
+    wait_until(lambda: not session_members(known(state.driver)))
+    wait_until(lambda: not known(state.supervisor).alive())
     assert not run.path.exists()
 
 
@@ -117,18 +103,6 @@ def test_a_stop_that_cannot_be_written_down_reaches_the_supervisor_as_a_signal(r
     assert stop(run, wait=True) == "stopped"
     record = current(run).exit
     assert record is not None and record.requested_by == "SIGTERM to the supervisor"
-
-
-def test_a_stop_survives_the_supervisor_it_asked(run: RunDir) -> None:
-    state, said = current(run), []
-    supervisor = supervisor_of(state)
-    os.kill(supervisor.pid, signal.SIGSTOP)
-    asking = threading.Thread(target=lambda: said.append(stop(run, wait=True)))
-    asking.start()
-    wait_until(lambda: any(run.control.iterdir()))
-    os.kill(supervisor.pid, signal.SIGKILL)
-    asking.join(30)
-    assert said == ["stopped"] and session_members(driver_of(state)) == []
 
 
 def test_an_ended_run_is_resumed_or_deleted_by_one_alone(run: RunDir) -> None:
@@ -143,12 +117,11 @@ def test_an_ended_run_is_resumed_or_deleted_by_one_alone(run: RunDir) -> None:
 
 def test_a_history_that_takes_long_holds_back_no_start(run: RunDir, tmp_path: Path) -> None:
     stop(run, wait=True)
-    first, now = run.attempt(1), time.time()
+    first = run.attempt(1)
     first.steps.unlink()
     os.mkfifo(first.steps)  # reading it lasts until somebody has written
     (tmp_path / "go").touch()
-    write_launch(run, run.add_attempt(), stepping(tmp_path), created=now, run_created=now, resume_step=1)
-    spawn_supervisor(run)
+    driven(STEPS, str(tmp_path), run=run, resume_step=1)
     wait_for(run, lambda state: state.driver is not None)
     wait_until(lambda: b"step:5" in run.attempt(2).console.read_bytes())
     assert current(run).step is None
@@ -161,28 +134,23 @@ def test_a_history_that_takes_long_holds_back_no_start(run: RunDir, tmp_path: Pa
     assert stop(run, wait=True) == "stopped"
 
 
-def test_a_driver_that_prints_without_end_can_be_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
-    (tmp_path / "config.yaml").write_text("max_console_size: 100 GiB\n")
-    run, now = create("x"), time.time()
-    RunInfo(run.id, "x", now).write(run.run_yaml)
-    attempt = run.add_attempt()
-    with attempt.console.open("wb") as console:  # faster than anybody reads: it is all there already
+def test_a_driver_that_prints_without_end_can_be_stopped(home: Path) -> None:
+    (home / "config.yaml").write_text("max_console_size: 100 GiB\n")
+    run = written(SLEEPS)
+    with run.attempt(1).console.open("wb") as console:  # faster than anybody reads: it is all there already
         console.seek(1 << 16)  # the first hole is a gap, which nobody reads
         console.write(b"x")
         console.truncate(64 << 30)  # a hole takes no room
         console.seek(0, os.SEEK_END)
         console.write(b"\nstep:1 - critic/score/mean:0.5\n")
-    launch = Launch(argv=["sleep", "100"], env={}, unset=[], keys={})
-    write_launch(run, attempt, launch, created=now, run_created=now)
     spawn_supervisor(run)
     state = wait_for(run, lambda state: state.driver is not None)
     stop(run)
-    wait_until(lambda: not session_members(driver_of(state)))
+    wait_until(lambda: not session_members(known(state.driver)))
     wait_for(run, lambda state: state.state != "starting")  # the driver may be gone before that is written
     assert current(run).state == "stopping" and current(run).step is None  # it still reads
     shutil.rmtree(run.path, ignore_errors=True)
-    wait_until(lambda: not supervisor_of(state).alive())
+    wait_until(lambda: not known(state.supervisor).alive())
 
 
 def test_a_screen_skips_what_a_log_grew_by_at_once(run: RunDir) -> None:

@@ -1,6 +1,6 @@
 """Rehearsals: a small driver in veRL's place, below a real supervisor."""
 
-import time
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ from driven import driven
 
 from launcher.check.finding import REHEARSAL
 from launcher.preset.files import load
-from launcher.record.layout import RunDir, all_runs
+from launcher.record.layout import RunDir, all_runs, create
 from launcher.record.state import current
 from launcher.runs.act import rehearse
 from launcher.runs.act.start import Plan
@@ -23,8 +23,8 @@ SMALLER = rehearse._smaller
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+def unchanged(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The preset is run as it is."""
     monkeypatch.setattr(rehearse, "_smaller", lambda loaded, folder, narrate: loaded)
 
 
@@ -32,7 +32,7 @@ def drives(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
     """What the driver of a rehearsal does."""
 
     def start(plan: Plan, *_: Any, **__: Any) -> RunDir:
-        return driven("toy-rehearsal", plan.loaded, code)
+        return driven(code, run=create("toy-rehearsal"), preset=plan.loaded.snapshot(), on_cpu=True)
 
     monkeypatch.setattr(rehearse, "start", start)
 
@@ -72,10 +72,17 @@ def test_one_that_takes_too_long_is_stopped(monkeypatch: pytest.MonkeyPatch):
     assert current(run).state == "stopped"
 
 
-def test_one_that_is_cancelled_leaves_nothing(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_one_that_is_cancelled_leaves_nothing(monkeypatch: pytest.MonkeyPatch, interrupted: bool):
     drives(monkeypatch, HANGS)
-    begin = time.monotonic()
-    assert rehearsed(cancelled=lambda: time.monotonic() - begin > 1) is None
+
+    def cancelled() -> bool:
+        if interrupted and any(current(run).driver for run in all_runs()):
+            raise KeyboardInterrupt
+        return any(current(run).driver for run in all_runs())
+
+    with pytest.raises(KeyboardInterrupt) if interrupted else contextlib.nullcontext():
+        assert rehearsed(cancelled=cancelled) is None
     assert list(all_runs()) == []
 
 
@@ -85,15 +92,4 @@ def test_what_cannot_be_rehearsed_says_why(monkeypatch: pytest.MonkeyPatch, tmp_
     found = rehearse.rehearse(load("toy-cpu", ["actor.strategy=megatron"]), lambda _: None)
     assert found is not None and found.level == "warning"
     assert found.message == "no rehearsal: the CPU platform runs only FSDP, not megatron"
-    assert list(all_runs()) == []
-
-
-def test_an_interruption_leaves_nothing(monkeypatch: pytest.MonkeyPatch):
-    drives(monkeypatch, HANGS)
-
-    def interrupted() -> bool:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        rehearsed(cancelled=interrupted)
     assert list(all_runs()) == []

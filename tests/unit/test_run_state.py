@@ -4,12 +4,11 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
+from commands import call
 
 from launcher.record.attempt import Exit
 from launcher.record.info import RunInfo
@@ -24,11 +23,11 @@ GONE = replace(ME, ticks=1)
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunDir]:
-    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+def run(home: Path) -> RunDir:
     run = create("x")
+    RunInfo(run.id, "x").write(run.run_yaml)
     run.add_attempt()
-    yield run
+    return run
 
 
 def written(run: RunDir, supervisor: ProcessId, age: float = 0.0) -> RunState:
@@ -65,23 +64,15 @@ def test_a_run_without_a_state_is_lost_and_says_why(run: RunDir) -> None:
     assert state.state == "lost" and state.error is not None and "state.json is damaged" in state.error
 
 
-def test_a_status_that_is_old_says_so(run: RunDir, ppo_tui: Callable[..., Any], tmp_path: Path) -> None:
-    RunInfo(run.id, "x").write(run.run_yaml)
+def test_a_status_that_is_old_says_so_and_a_run_that_ended_before_it_could_be_judged_was_too_short(run: RunDir) -> None:
     assert ME is not None
     written(run, ME, age=300)
-    said = ppo_tui("status", run.id, PPO_TUI_HOME=str(tmp_path)).stdout
-    assert "no update from the supervisor for 5 min" in said
-
-
-def test_a_run_that_ended_before_it_could_be_judged_was_too_short(
-    run: RunDir, ppo_tui: Callable[..., Any], tmp_path: Path
-) -> None:
-    RunInfo(run.id, "x").write(run.run_yaml)
-    for state, verdict in (("running", "warming up"), ("stopped", "too short")):
+    assert b"no update from the supervisor for 5 min" in call(["status", run.id])[0]
+    for state, verdict in (("running", b"warming up"), ("stopped", b"too short")):
         RunState(state, verdict="WARM", step=5, updated=time.time()).write(run.state)
-        said = [ppo_tui(*words, PPO_TUI_HOME=str(tmp_path)).stdout for words in (("list",), ("status", run.id))]
+        said = [call(words)[0] for words in (["list"], ["status", run.id])]
         assert all(verdict in text for text in said), said
-        assert '"verdict":"WARM"' in ppo_tui("status", run.id, "--json", PPO_TUI_HOME=str(tmp_path)).stdout
+        assert b'"verdict":"WARM"' in call(["status", run.id, "--json"])[0]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Trials of fixes: a player of recorded steps in veRL's place, below real supervisors."""
 
 import json
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from driven import driven
 from hypothesis import given
 from hypothesis import strategies as st
 from waiting import wait_for, wait_until
@@ -20,7 +20,6 @@ from launcher.health.catalogue import rules
 from launcher.metrics.records import StepRecord
 from launcher.preset.files import load, restore
 from launcher.preset.settle import configuration, moved, settings_of, settle
-from launcher.preset.translate import Launch
 from launcher.record import queued
 from launcher.record.events import Action, EventLog, LevelChange, read_events
 from launcher.record.fix import Fix
@@ -30,13 +29,14 @@ from launcher.record.levels import Level
 from launcher.record.state import RunState
 from launcher.runs.act import queue_runner as going
 from launcher.runs.act.fork import planned_fork
-from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
-from launcher.runs.watch.checkpoints import checkpoints
+from launcher.runs.watch.checkpoints import TRACKER, checkpoints
 from launcher.runs.watch.history import Onset
 from launcher.runs.watch.last_change import last_change
 from launcher.runs.watch.log import Log
 from launcher.runs.watch.parent import Parent
 from launcher.runs.watch.steps import earlier_steps, steps
+
+pytestmark = pytest.mark.usefixtures("home")
 
 BLOWUP = Path(__file__).parents[1] / "data" / "logs" / "kl-blowup.log.gz"  # KL-1 is WARN from step 7 on
 DRIVER = """
@@ -56,11 +56,6 @@ RuntimeError: unexpected precision: bf8"""
 Figures = list[tuple[int, dict[str, float]]]
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
-
-
 def recorded(first: int, last: int) -> Figures:
     """Steps of the run that blew up."""
     found = [record for _, record in steps(Log(BLOWUP, BLOWUP)) if first <= record.step <= last]
@@ -78,20 +73,17 @@ def healthy(first: int, last: int, reward: float = 0.0) -> Figures:
 
 def played(settings: Sequence[str], figures: Figures, after: Origin | None = None, failure: str = "") -> RunDir:
     """A run whose driver prints these steps and a failure; only one that is no trial has checkpoints."""
-    loaded = restore("toy", load("toy-cpu").snapshot(), settings)
-    with appearing("toy") as (run, hidden):
-        attempt, now = hidden.add_attempt(), time.time()
-        RunInfo(run.id, "toy", now, preset=loaded.snapshot(), on_cpu=True, after=after).write(hidden.run_yaml)
-        (hidden.path / "figures.json").write_text(json.dumps(figures))
-        for step in (4, 8, 12) if after is None or after.trial is None else ():
-            (hidden.checkpoints / f"global_step_{step}" / "actor").mkdir(parents=True)
-            (hidden.checkpoints / "latest_checkpointed_iteration.txt").write_text("12")
-        argv = [sys.executable, "-c", DRIVER, str(run.path / "figures.json"), *filter(None, [failure])]
-        launch = Launch(argv=argv, env={}, unset=[], keys={"actor_rollout_ref.actor.use_kl_loss": False})
-        begun = after.step if after else None
-        write_launch(hidden, attempt, launch, created=now, run_created=now, resume_step=begun, cwd=run.path)
-    spawn_supervisor(run)
-    return run
+    loaded, run = restore("toy", load("toy-cpu").snapshot(), settings), create("toy")
+    (run.path / "figures.json").write_text(json.dumps(figures))
+    for step in (4, 8, 12) if after is None or after.trial is None else ():
+        (run.checkpoints / f"global_step_{step}" / "actor").mkdir(parents=True)
+        (run.checkpoints / TRACKER).write_text("12")
+    return driven(
+        *(DRIVER, str(run.path / "figures.json"), *filter(None, [failure])),
+        **{"run": run, "name": "toy", "preset": loaded.snapshot(), "on_cpu": True, "after": after},
+        keys={"actor_rollout_ref.actor.use_kl_loss": False},
+        resume_step=after.step if after else None,
+    )
 
 
 @pytest.fixture

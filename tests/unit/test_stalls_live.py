@@ -1,27 +1,27 @@
 """What real processes wait for, and the supervisor that names it."""
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
+from driven import driven, listener
 from waiting import wait_for, wait_until
 
 from launcher import inside
 from launcher.inside.ppo_tui_inside import stacks as plugin
-from launcher.preset.translate import Launch
 from launcher.record.events import Note, read_kind
-from launcher.record.info import RunInfo
 from launcher.record.layout import AttemptDir, create
 from launcher.record.process import run_processes
 from launcher.record.standstill import HangFacts
 from launcher.runs.act.stop import stop
-from launcher.runs.supervise.spawn import spawn_supervisor, write_launch
 from launcher.runs.supervise.stalls import stacks
 from launcher.runs.supervise.stalls.judging import judge
 from launcher.runs.supervise.stalls.looking import look
@@ -78,15 +78,19 @@ def test_real_processes_show_what_they_wait_for(tmp_path: Path, name: str, right
         process.wait()
 
 
-def with_plugin(tmp_path: Path, code: str) -> "subprocess.Popen[bytes]":
-    """A process that has loaded the plugin and runs `code`."""
+@contextlib.contextmanager
+def with_plugin(tmp_path: Path, code: str) -> Iterator[tuple["subprocess.Popen[bytes]", Path]]:
+    """A process that has loaded the plugin and runs `code`, and the folder in which it answers."""
     env = {**os.environ, "VERL_FILE_LOGGER_PATH": str(tmp_path / "metrics.jsonl"), "PYTHONPATH": str(inside.FOLDER)}
-    process = subprocess.Popen(
-        [sys.executable, "-c", f"from ppo_tui_inside import stacks; stacks.install()\n{code}"], env=env
-    )
-    wait_until((tmp_path / plugin.FOLDER / f"{process.pid}.ask").exists)
-    time.sleep(0.5)
-    return process
+    words = [sys.executable, "-c", f"from ppo_tui_inside import stacks; stacks.install()\n{code}"]
+    with subprocess.Popen(words, env=env) as process:
+        folder = tmp_path / plugin.FOLDER
+        wait_until((folder / f"{process.pid}.ask").exists)
+        time.sleep(0.5)
+        try:
+            yield process, folder
+        finally:
+            process.kill()
 
 
 @pytest.mark.slow
@@ -94,28 +98,20 @@ def test_asking_does_not_harm_a_process_whose_threads_are_busy(tmp_path: Path) -
     """faulthandler's signal killed a driver of Ray here, so a thread answers instead."""
     work = "def work():\n  while True: exec('def f(x): return [y for y in range(x)]\\nf(50)', {})\n"
     threads = "import threading\nfor _ in range(4): threading.Thread(target=work, daemon=True).start()\nwork()"
-    process = with_plugin(tmp_path, work + threads)
-    try:
-        answers = [stacks.ask(tmp_path / plugin.FOLDER, [process.pid])[process.pid] for _ in range(10)]
+    with with_plugin(tmp_path, work + threads) as (process, folder):
+        answers = [stacks.ask(folder, [process.pid])[process.pid] for _ in range(10)]
         assert process.poll() is None
         assert any(len(doing.stacks) == 5 and doing.source == "plugin" for doing in answers)
-    finally:
-        process.kill()
-        process.wait()
 
 
 @pytest.mark.slow
 def test_a_process_that_holds_the_interpreter_in_c_answers_by_faulthandler(tmp_path: Path) -> None:
-    process = with_plugin(tmp_path, "import ctypes\ndef stuck(): ctypes.PyDLL(None).sleep(600)\nstuck()")
-    try:
-        folder = tmp_path / plugin.FOLDER
+    code = "import ctypes\ndef stuck(): ctypes.PyDLL(None).sleep(600)\nstuck()"
+    with with_plugin(tmp_path, code) as (process, folder):
         assert not stacks.ask(folder, [process.pid])[process.pid].stacks
         found = stacks.dump(folder, [process.pid])[process.pid]
         assert found.source == "faulthandler" and any("stuck" in frame for frame in found.stacks[-1].frames)
         assert process.poll() in (None, 0), "the signal interrupts its sleep"
-    finally:
-        process.kill()
-        process.wait()
 
 
 def test_the_flight_recorder_is_on_by_the_names_of_the_installed_torch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,14 +152,10 @@ stalls_faults.steps()
 slots.put(1); slots.put(2)
 stalls_faults.steps(200, 0.2)
 """
-    run, now = create("x"), time.time()
-    heard = tmp_path / "heard.jsonl"
-    listen = f"import sys; open({str(heard)!r}, 'a').write(sys.stdin.read() + chr(10))"
-    RunInfo(run.id, "x", now, preset={"health": {"on_alert": [sys.executable, "-c", listen]}}).write(run.run_yaml)
-    attempt = run.add_attempt()
+    run, heard = create("x"), tmp_path / "heard.jsonl"
+    attempt = run.attempt(1)
     env = {"VERL_FILE_LOGGER_PATH": str(attempt.metrics.absolute()), "PYTHONPATH": str(inside.FOLDER)}
-    write_launch(run, attempt, Launch([sys.executable, "-c", driver], env, [], {}), created=now, run_created=now)
-    spawn_supervisor(run)
+    driven(driver, run=run, env=env, preset={"health": {"on_alert": listener(heard)}})
     try:
         state = wait_for(run, lambda state: state.standstill is not None or not state.live)
         assert state.standstill is not None and state.standstill.reason == "queue-full", attempt.console.read_text()
