@@ -32,6 +32,17 @@ class FakeGpu:
     lost: bool = False
 
 
+_FIELDS = {  # what is asked, and the field of a GPU that answers
+    "nvmlDeviceGetUUID": "uuid",
+    "nvmlDeviceGetName": "name",
+    "nvmlDeviceGetPowerUsage": "power",
+    "nvmlDeviceGetEnforcedPowerLimit": "limit",
+    "nvmlDeviceGetTemperature": "temp",
+    "nvmlDeviceGetTemperatureThreshold": "slow_at",
+    "nvmlDeviceGetCurrentClocksThrottleReasons": "reasons",
+}
+
+
 class FakeNvml:
     """Stands for the module `pynvml`."""
 
@@ -63,12 +74,6 @@ class FakeNvml:
             raise NVMLError("GPU is lost")
         return self.gpus[index]
 
-    def nvmlDeviceGetUUID(self, gpu: FakeGpu) -> str:
-        return gpu.uuid
-
-    def nvmlDeviceGetName(self, gpu: FakeGpu) -> str:
-        return gpu.name
-
     def nvmlDeviceGetMemoryInfo(self, gpu: FakeGpu, version: int | None = None) -> Any:
         told = {"reserved": _told(gpu.reserved)} if version == self.nvmlMemory_v2 else {}
         return SimpleNamespace(used=_told(gpu.used), total=gpu.total, **told)
@@ -76,20 +81,10 @@ class FakeNvml:
     def nvmlDeviceGetUtilizationRates(self, gpu: FakeGpu) -> Any:
         return SimpleNamespace(gpu=_told(gpu.util))
 
-    def nvmlDeviceGetPowerUsage(self, gpu: FakeGpu) -> int:
-        return _told(gpu.power)
-
-    def nvmlDeviceGetEnforcedPowerLimit(self, gpu: FakeGpu) -> int:
-        return _told(gpu.limit)
-
-    def nvmlDeviceGetTemperature(self, gpu: FakeGpu, _: int) -> int:
-        return _told(gpu.temp)
-
-    def nvmlDeviceGetTemperatureThreshold(self, gpu: FakeGpu, _: int) -> int:
-        return _told(gpu.slow_at)
-
-    def nvmlDeviceGetCurrentClocksThrottleReasons(self, gpu: FakeGpu) -> int:
-        return _told(gpu.reasons)
+    def __getattr__(self, name: str) -> Any:
+        if (field := _FIELDS.get(name)) is None:
+            raise AttributeError(name)
+        return lambda gpu, *_: _told(getattr(gpu, field))
 
     def nvmlDeviceGetComputeRunningProcesses(self, gpu: FakeGpu) -> list[Any]:
         if gpu.processes is None:
@@ -113,7 +108,7 @@ class FakeNvml:
         return gpu.slices[index]
 
 
-def _told(value: int | None) -> int:
+def _told(value: Any) -> Any:
     if value is None:
         raise NVMLError("Not Supported")
     return value

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,8 @@ from typing import Any
 import pytest
 import span_runs
 from rule_levels import BASE, row
+from waiting import wait_until
 
-from launcher.health.catalogue import rules
 from launcher.health.checklist import Checklist
 from launcher.machine.host import Usage
 from launcher.machine.sampler import Sampler
@@ -93,11 +92,8 @@ def test_a_slow_step_beside_other_programs_names_them_before_any_setting() -> No
 def test_on_a_cpu_nothing_is_said_about_gpus() -> None:
     for host in (BUSY, QUIET, None):
         found = slowed(8.0, host=host, config={"trainer.device": "cpu"})
-        assert found.fixes and not any(
-            "gpu" in text.lower() for text in (found.message, *(f.text for f in found.fixes))
-        )
+        assert found.fixes and "gpu" not in " ".join([found.message, *(fix.text for fix in found.fixes)]).lower()
     assert any(GPU in fix.text for fix in slowed(8.0, config={"trainer.device": "cuda"}).fixes)
-    assert any(GPU in fix.do for fix in rules()["THR-1"].advice)
 
 
 def test_the_cpu_of_a_run_is_told_from_that_of_others() -> None:
@@ -107,12 +103,9 @@ def test_the_cpu_of_a_run_is_told_from_that_of_others() -> None:
             usage, sampler = Usage(), Sampler(visible=())
             assert usage.host().cores is None and usage.run([busy.pid]) is None  # from one call to the next
             sampler.sample([busy.pid])
-            deadline = time.monotonic() + 600
-            own = None
-            while not own and time.monotonic() < deadline:
-                time.sleep(0.1)
-                own = usage.run([busy.pid])
-            host = usage.host()
+            used = list[float | None]()
+            wait_until(lambda: used.append(usage.run([busy.pid])) or used[-1], every=0.1)
+            own, host = used[-1], usage.host()
             assert own and host.cores and host.busy and 0 < host.busy <= host.cores + 0.1 and host.load is not None
             sample = sampler.sample([busy.pid])
             assert sample.host_load is not None and sample.host_load.others >= 0
@@ -130,19 +123,14 @@ def test_old_samples_and_those_of_clusters_have_no_load() -> None:
 
 
 @pytest.fixture
-def timing(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> tuple[Timing, SeriesStore]:
-    """A recorded run with its spans."""
-    name = getattr(request, "param", "toy")
-    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
-    run = RunDir(tmp_path / "runs" / f"abcdef-{name}")
+def timing(home: Path) -> tuple[Timing, SeriesStore]:
+    """The recorded run of the toy with its spans."""
+    run = RunDir(home / "runs/abcdef-toy")
     run.attempts.mkdir(parents=True)
-    preset = load("toy-cpu" if name == "toy" else "gsm8k-0.5b-24gb").snapshot()
-    RunInfo(id=run.id, name=name, created=1.0, preset=preset).write(run.run_yaml)
-    span_runs.write_spans(run.add_attempt(), span_runs.recorded(name))
+    RunInfo(id=run.id, name="toy", created=1.0, preset=load("toy-cpu").snapshot()).write(run.run_yaml)
+    span_runs.write_spans(run.add_attempt(), span_runs.recorded())
     found, store = Timing(run, whole=True), SeriesStore()
-    store.add_all(span_runs.recorded_steps(name), 1)
+    store.add_all(span_runs.recorded_steps(), 1)
     found.poll(False)
     return found, store
 
@@ -161,9 +149,7 @@ def test_the_page_of_the_time_names_the_host_before_any_setting(timing: tuple[Ti
 
 
 def test_a_step_that_others_slowed_gets_no_setting(timing: tuple[Timing, SeriesStore]) -> None:
-    found, store = timing
-    usual = found.report(store, 5)
-    assert usual is not None
+    found, _ = timing
     heavy = SeriesStore()
     for record in span_runs.recorded_steps():
         record.data |= BUSY.metrics() if record.step == 5 else QUIET.metrics()
@@ -176,10 +162,7 @@ def test_a_step_that_others_slowed_gets_no_setting(timing: tuple[Timing, SeriesS
 
 
 @pytest.mark.parametrize("rule", ["THR-1", "MEM-2", "KL-1"])
-def test_an_unusual_learning_rate_is_tried_only_where_it_can_be_the_reason(
-    rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+def test_an_unusual_learning_rate_is_tried_only_where_it_can_be_the_reason(rule: str, home: Path) -> None:
     preset = load("toy-cpu", ("actor.lr=0.1",)).snapshot()
     run = create("x")
     RunInfo(id=run.id, name="x", created=1.0, preset=preset).write(run.run_yaml)

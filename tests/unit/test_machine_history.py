@@ -1,5 +1,6 @@
 """Samples of the machine as series, and where they lie on the steps' axis."""
 
+from dataclasses import replace
 from itertools import accumulate, pairwise
 
 from hypothesis import given
@@ -18,48 +19,42 @@ def sample(t: float, *gpus: GpuSample, missing: str | None = None) -> MachineSam
     return MachineSample(t, HostSample(8 * GIB, 32 * GIB), ProcessesSample(2 * GIB), gpus, missing)
 
 
+def history(*samples: MachineSample) -> MachineHistory:
+    found = MachineHistory()
+    for each in samples:
+        found.add(each)
+    return found
+
+
 def test_details_of_an_earlier_sample_complete_the_newest() -> None:
-    history = MachineHistory()
-    history.add(sample(1.0, GpuSample(0, used=GIB, slow_at=87, holders=(Holder(7),))))
-    history.add(sample(2.0, GpuSample(0, used=2 * GIB), GpuSample("1:0")))
-    assert history.latest is not None
-    assert history.latest.gpus == (GpuSample(0, used=2 * GIB, slow_at=87, holders=(Holder(7),)), GpuSample("1:0"))
-
-
-def test_a_detail_that_a_later_sample_lacks_is_kept_from_the_one_before() -> None:
     """The holders are told when they change, the limits every ten seconds."""
-    history = MachineHistory()
-    history.add(sample(1.0, GpuSample(0, power_limit=700, slow_at=87, holders=(Holder(7),))))
-    history.add(sample(2.0, GpuSample(0, holders=())))
-    history.add(sample(3.0, GpuSample(0, used=GIB)))
-    assert history.latest is not None
-    assert history.latest.gpus == (GpuSample(0, used=GIB, power_limit=700, slow_at=87, holders=()),)
+    full = GpuSample(0, used=GIB, power_limit=700, slow_at=87, holders=(Holder(7),))
+    found = history(sample(1.0, full), sample(2.0, GpuSample(0, used=2 * GIB), GpuSample("1:0")))
+    assert found.latest is not None
+    assert found.latest.gpus == (replace(full, used=2 * GIB), GpuSample("1:0"))
+    found.add(sample(3.0, GpuSample(0, holders=())))
+    found.add(sample(4.0, GpuSample(0, used=GIB)))
+    assert found.latest.gpus == (replace(full, holders=()),)
 
 
 def test_the_reason_for_no_figures_stays_until_there_are_some() -> None:
-    history = MachineHistory()
-    history.add(sample(1.0, missing="no driver"))
-    history.add(sample(2.0))
-    assert history.latest is not None and history.latest.missing == "no driver"
-    history.add(sample(3.0, GpuSample(0, used=GIB)))
-    assert history.latest.missing is None
+    found = history(sample(1.0, missing="no driver"), sample(2.0))
+    assert found.latest is not None and found.latest.missing == "no driver"
+    found.add(sample(3.0, GpuSample(0, used=GIB)))
+    assert found.latest.missing is None
 
 
 def test_a_thinned_file_read_anew_repeats_nothing() -> None:
-    history = MachineHistory()
-    for t in (1.0, 2.0, 3.0, 1.0, 3.0, 4.0):
-        history.add(sample(t))
-    assert list(history.times) == [1.0, 2.0, 3.0, 4.0]
+    assert list(history(*map(sample, (1.0, 2.0, 3.0, 1.0, 3.0, 4.0))).times) == [1.0, 2.0, 3.0, 4.0]
 
 
 def test_series_are_in_gib_with_gaps_where_a_sample_lacks_a_figure() -> None:
-    history = MachineHistory()
-    for t, used in ((1.0, None), (2.0, 3 * GIB), (3.0, None), (4.0, 5 * GIB)):
-        history.add(sample(t, GpuSample(0, used=used, util=50)))
-    used = history.series("used", 0)
+    values = ((1.0, None), (2.0, 3 * GIB), (3.0, None), (4.0, 5 * GIB))
+    found = history(*(sample(t, GpuSample(0, used=used, util=50)) for t, used in values))
+    used = found.series("used", 0)
     assert used is not None and list(used.steps) == [1, 2, 3]
     assert used.values[0] == 3.0 and used.values[1] != used.values[1] and used.values[2] == 5.0
-    assert history.series("host") is not None and history.series("used", 1) is None
+    assert found.series("host") is not None and found.series("used", 1) is None
 
 
 def test_a_sample_lies_inside_the_step_that_was_being_made() -> None:

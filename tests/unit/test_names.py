@@ -11,85 +11,12 @@ from page_program import root, tree
 from whole_run import whole_run
 
 from launcher.core.old_names import _note, old_names, renamed
+from launcher.core.tables import read_tables
 from launcher.settings import _NAMES, OUR_THEMES
 
-# What an option means: the beginning of its help. Another option with this meaning would be a second name for it.
-MEANINGS = {
-    "--address": "Address to listen",
-    "--after": "With --queue: start after",
-    "--all": "Print every rule",
-    "--answer": "Column of the right answer",
-    "--ascii": "Draw with ASCII",
-    "--assume": "Check for",
-    "--base": "Compare with the model before",
-    "--by": "Who requests it",
-    "--checkpoint": "Step of the checkpoint",
-    "--command": "Print the exact shell command",
-    "--config": "Configuration that a log lacks",
-    "--data": "With --reward: take eight rows",
-    "--detach": "Print the run's id and return",
-    "--dry-run": "Print (what|the runs)",
-    "--events": "Also print every change",
-    "--faster": "Try the setting",
-    "--follow": "Continue until",
-    "--force": "Start even if",
-    "--from": "Folder(,| with)",
-    "--function": "With --reward: the function",
-    "--gpus": "With --queue: use these GPUs",
-    "--host": "Run ppo-tui on another machine",
-    "--hosts": "List the runs of hosts",
-    "--join-comments": "Import it as if comments",
-    "--json": "Print JSON",
-    "--key": "Use only this key",
-    "--kind": "Which responses",
-    "--limit": "Maximum number",
-    "--list": "Show the verdicts of trials",
-    "--lossy": "Import it although",
-    "--model": "Write a checkpoint",
-    "--mouse": "Use the mouse",
-    "--name": "Name of the (run|(new )?preset)",
-    "--names": "Table with the names",
-    "--note": "Set the note",
-    "--output": "(File|Folder) to write",
-    "--overwrite": "Replace an existing",
-    "--plain": "Print (lines|tables) instead of opening the screen",
-    "--port": "Port to listen",
-    "--prompt": "Column of the question",
-    "--queue": "Start it when its GPUs are free",
-    "--ray-job": "Write the 'ray job submit'",
-    "--read-only": "Refuse all that changes",
-    "--recipes": "List the recipes",
-    "--rehearse": "Also let veRL run",
-    "--reward": "Try the reward function|Score with",
-    "--rule": "Rule whose fixes",
-    "--seeds": "Runs of each combination",
-    "--sky": "Write a SkyPilot",
-    "--slurm": "Write an sbatch",
-    "--speed": "Speed relative",
-    "--static": "Run no code",
-    "--step": "Step (to show|of the responses)",
-    "--steps": "Steps of each",
-    "--tabs": "Tabs open",
-    "--tag": "(Compare the runs|Runs with|Tag of the runs)",
-    "--test": "Send a test",
-    "--test-share": "Share of the rows",
-    "--theme": "dark, light",
-    "--verl": "veRL version",
-    "--version": "Print the version",
-    "--wait": "Return when all",
-    "--write": "(Allow changes|Also offer)",
-    "--yes": "Do not ask",
-}
-OLD = [
-    "runs",
-    "presets",
-    "recipes",
-    "hosts --json",
-    f"note {RUN}",
-    f"note {RUN} later",
-    "command toy-cpu",
-    "queue add x",
-]
+MEANINGS = read_tables(ROOT / "tests/data/option_meanings.toml")
+OLD = ["runs", "presets", "recipes", "hosts --json", "command toy-cpu", "queue add x"]
+OLD += [f"note {RUN}", f"note {RUN} later"]
 
 
 def options_of(path: str) -> set[str]:

@@ -27,8 +27,7 @@ FLAG = Event(0.0, LevelChange(4, "KL-1", Level.OK, Level.WARN))
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDir:
-    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+def run(home: Path) -> RunDir:
     return RunDir(paths.runs_dir() / "aaaa00-mine")
 
 
@@ -41,7 +40,8 @@ def test_a_live_run_can_be_stopped_and_forked(run: RunDir) -> None:
     found = refusals(run, RunState("running"), OURS, [])
     assert found[Verb.RESUME] == found[Verb.DELETE] == "the run has not ended; stop it first"
     assert found[Verb.EVALUATE] == "no complete checkpoint yet"
-    assert not {Verb.STOP, Verb.FORK, Verb.MUTE, Verb.EDIT} & set(found)
+    assert not {Verb.STOP, Verb.FORK, Verb.MUTE, Verb.EDIT} & set(found) and Verb.TRY in found
+    assert Verb.TRY not in refusals(run, RunState("running"), OURS, [FLAG]), "fixes are tried of a flag"
 
 
 def test_an_ended_run_is_resumed_from_a_checkpoint_alone(run: RunDir) -> None:
@@ -83,11 +83,6 @@ def test_more_steps_are_proposed_for_a_complete_run(
     assert words == typed and said.startswith(note)
     RunInfo(preset={"trainer": trainer}, imported_from=("x.log",)).write(run.run_yaml)
     assert "ppo-tui" not in " ".join(offer.text for offer in explained(run).offers), "another program runs it"
-
-
-def test_fixes_are_tried_of_a_flag(run: RunDir) -> None:
-    assert Verb.TRY in refusals(run, RunState("running"), OURS, [])
-    assert Verb.TRY not in refusals(run, RunState("running"), OURS, [FLAG])
 
 
 def test_a_log_from_elsewhere_starts_nothing(run: RunDir) -> None:

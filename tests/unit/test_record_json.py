@@ -2,10 +2,12 @@
 
 import dataclasses
 import functools
+import importlib
 import os
 import tempfile
 import typing
 from pathlib import Path
+from pkgutil import iter_modules
 from types import NoneType, UnionType
 from typing import Any
 
@@ -14,25 +16,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import launcher.record
 from launcher.check import cluster_view, loading, reward, row_rules
-from launcher.record import (
-    attempt,
-    check,
-    control,
-    damage,
-    events,
-    fix,
-    info,
-    machine,
-    note,
-    process,
-    queued,
-    ray_session,
-    shared,
-    spans,
-    standstill,
-    state,
-)
+from launcher.record import check, events, fix
 from launcher.record.attempt import Exit
 from launcher.record.check import Bound, Check
 from launcher.record.events import Event, LevelChange, read_events
@@ -46,31 +32,10 @@ from launcher.record.state import RunState, current
 from launcher.runs.act import rehearse
 from launcher.runs.watch import proposals, startup
 
-MODULES = (
-    attempt,
-    check,
-    cluster_view,
-    control,
-    damage,
-    events,
-    fix,
-    info,
-    loading,
-    machine,
-    note,
-    process,
-    proposals,
-    queued,
-    ray_session,
-    rehearse,
-    reward,
-    row_rules,
-    shared,
-    spans,
-    standstill,
-    startup,
-    state,
-)
+OF_RECORD = [
+    importlib.import_module(f"launcher.record.{name}") for _, name, _ in iter_modules(launcher.record.__path__)
+]
+MODULES = (*OF_RECORD, cluster_view, loading, proposals, rehearse, reward, row_rules, startup)
 RECORDS = sorted(
     {
         kind
@@ -300,16 +265,8 @@ def test_damaged_lines_hide_no_event(tmp_path: Path) -> None:
 
 def test_a_change_says_from_and_to_as_people_do() -> None:
     line = Event(1.23456, LevelChange(7, "KL-1", Level.N_A, Level.WARN, "m")).to_line()
-    assert orjson.loads(line) == {
-        "schema": 1,
-        "t": 1.235,
-        "kind": "health",
-        "step": 7,
-        "rule": "KL-1",
-        "from": "N-A",
-        "to": "WARN",
-        "message": "m",
-    }
+    change = {"step": 7, "rule": "KL-1", "from": "N-A", "to": "WARN", "message": "m"}
+    assert orjson.loads(line) == {"schema": 1, "t": 1.235, "kind": "health", **change}
 
 
 @pytest.mark.slow

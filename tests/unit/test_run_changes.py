@@ -7,15 +7,14 @@ import pytest
 from commands import call
 
 from launcher.preset.files import load
-from launcher.record.info import RunInfo
-from launcher.record.layout import RunDir
+from launcher.record.events import Action, read_kind
+from launcher.record.info import Edit, Origin, RunInfo
+from launcher.record.layout import RunDir, create
+from launcher.runs.act.start import note_origin
+from launcher.runs.watch.parent import Parent
 from launcher.runs.watch.run_settings import asked_words, changes, differs, titles
 
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def toy(*settings: str, name: str = "toy-cpu") -> RunInfo:
@@ -63,3 +62,14 @@ def test_settings_are_named_as_what_differs() -> None:
     assert asked_words(given) == "lr=0.002 kl.coef=1 steps=5"
     for order in itertools.permutations(given):
         assert asked_words(order) == differs(changes([toy(*order), toy()])[0]), "a label is the same after the start"
+
+
+def test_a_run_that_was_edited_out_of_another_tells_which_and_what_differs() -> None:
+    earlier, run = create("toy-cpu"), create("toy-cpu")
+    preset = load("toy-cpu", ["env.A=b"]).snapshot()
+    RunInfo(earlier.id, preset=preset, versions={"torch": "2"}).write(earlier.run_yaml)
+    after = Parent(earlier).origin(load("toy-cpu", ["actor.lr=1e-4"]))
+    assert after == Origin(earlier.id, (Edit("actor.lr", 3e-4, 1e-4), Edit("env.A", "b", None)))
+    note_origin(run, after)
+    told = (f"after {earlier.id}:", "actor.lr=1e-4", "env.A=null")
+    assert read_kind(run.events, Action) == [Action("relaunch", settings=told, after=earlier.id)]

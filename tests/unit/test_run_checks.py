@@ -19,15 +19,12 @@ from launcher.runs.judge.run_checklist import checklist_maker, judged
 from launcher.runs.supervise.disk import DiskSink
 from launcher.runs.watch.steps import earlier_steps, steps
 
+pytestmark = pytest.mark.usefixtures("home")
+
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 KILLED = b"""Traceback (most recent call last):
 RuntimeError: DataLoader worker (pid 4711) is killed by signal: Terminated.
 """
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
 
 
 def imported(*names: str) -> RunDir:

@@ -2,6 +2,7 @@
 
 import math
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from launcher.compare.comparison import (
     Compared,
     RunResults,
+    band,
     difference_rows,
     fact_rows,
     find_runs,
@@ -19,7 +21,7 @@ from launcher.compare.comparison import (
 )
 from launcher.core.errors import UserError
 from launcher.metrics.records import StepRecord
-from launcher.metrics.store import SeriesStore
+from launcher.metrics.store import Series, SeriesStore
 from launcher.preset.files import load
 from launcher.record.attempt import Exit, LaunchRecord
 from launcher.record.events import Action, EventLog
@@ -27,8 +29,10 @@ from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
 from launcher.record.state import RunState
 from launcher.runs.act.import_logs import import_logs
-from launcher.runs.watch.run_settings import Difference, differences, settings
+from launcher.runs.watch.run_settings import Difference, differences
 from launcher.runs.watch.steps import steps
+
+pytestmark = pytest.mark.usefixtures("home")
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 
@@ -37,11 +41,6 @@ def facts(run: RunDir) -> RunResults:
     compared = Compared(run)
     compared.poll()
     return compared.facts()
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
 
 
 def imported(*names: str) -> RunDir:
@@ -150,26 +149,12 @@ def info(preset: dict[str, Any], **versions: str) -> RunInfo:
 
 
 def test_only_settings_and_versions_that_differ_are_listed() -> None:
-    first = info(
-        {
-            "description": "a",
-            "actor": {"lr": 1e-6, "clip_ratio": 0.2},
-            "kl": {"coef": 0.001},
-            "overrides": {"trainer.balance_batch": True, "+x.y": {"z": 1}},
-            "env": {},
-        },
-        verl="0.9.1",
-        torch="2.13.0",
-    )
-    second = info(
-        {
-            "description": "b",
-            "actor": {"lr": 5e-6, "clip_ratio": 0.2},
-            "overrides": {"trainer.balance_batch": False, "+x.y": {"z": 1}},
-        },
-        verl="0.9.0",
-        torch="2.13.0",
-    )
+    overrides = {"trainer.balance_batch": True, "+x.y": {"z": 1}}
+    actor = {"lr": 1e-6, "clip_ratio": 0.2}
+    first = info({"description": "a", "actor": actor, "kl": {"coef": 0.001}, "overrides": overrides, "env": {}})
+    other = {"description": "b", "actor": actor | {"lr": 5e-6}}
+    other["overrides"] = overrides | {"trainer.balance_batch": False}
+    first, second = replace(first, versions={"verl": "0.9.1", "torch": "2"}), info(other, verl="0.9.0", torch="2")
     assert differences([first, second]) == [
         Difference("actor.lr", [1e-6, 5e-6]),
         Difference("kl.coef", [0.001, None]),
@@ -189,21 +174,13 @@ def test_a_run_without_a_preset_differs_in_no_setting() -> None:
     assert differences([a, bare, b]) == [Difference("actor.lr", [1e-6, None, 2e-6])]
 
 
-def test_shipped_presets_differ_by_the_settings_that_were_given() -> None:
-    plain, changed = (info(load("toy-cpu", given).snapshot()) for given in ([], ["actor.lr=1e-5", "trainer.steps=3"]))
-    assert settings(plain)["actor.lr"] == 3e-4
-    found = {entry.key: entry.values for entry in differences([plain, changed])}
-    assert found["actor.lr"] == [3e-4, 1e-5] and found.keys() == {"actor.lr", "trainer.steps"}
-
-
 def test_runs_written_to_disk_keep_their_differences() -> None:
-    runs = []
-    for lr in (1e-6, 2e-6):
-        run = create("x")
-        info({"actor": {"lr": lr}}).write(run.run_yaml)
-        runs.append(run)
-    found = find_runs([run.id for run in runs])
-    assert differences([run.read_info() for run in found]) == [Difference("actor.lr", [1e-6, 2e-6])]
+    runs = [create("x"), create("x")]
+    for run, given in zip(runs, ([], ["actor.lr=1e-5", "trainer.steps=3"]), strict=True):
+        info(load("toy-cpu", given).snapshot()).write(run.run_yaml)
+    infos = [run.read_info() for run in find_runs([run.id for run in runs])]
+    found = {each.key: each.values for each in differences(infos)}
+    assert found["actor.lr"] == [3e-4, 1e-5] and found.keys() == {"actor.lr", "trainer.steps"}
     with pytest.raises(UserError, match="listed twice"):
         find_runs([runs[0].id, runs[0].id])
 
@@ -211,3 +188,21 @@ def test_runs_written_to_disk_keep_their_differences() -> None:
 def test_values_are_written_as_in_a_preset() -> None:
     rows = difference_rows([], [Difference("actor.lr", [1e-06, 0.0003]), Difference("x", [True, None])])
     assert rows[1:] == [["actor.lr", "1e-6", "3e-4"], ["x", "true", "–"]]
+
+
+def test_runs_that_differ_in_seeds_alone_are_one_group() -> None:
+    def run(lr: float, seed: int) -> RunInfo:
+        return info({"actor": {"lr": lr, "data_loader_seed": seed}, "data": {"seed": seed}})
+
+    assert groups([run(1e-6, 1), run(3e-6, 1), run(1e-6, 2), RunInfo(), RunInfo()]) == [0, 1, 0, 2, 3]
+
+
+def test_a_band_has_the_steps_that_all_runs_have() -> None:
+    several = []
+    for values in ({1: 1.0, 2: 2.0, 3: math.nan, 4: 4.0}, {1: 3.0, 2: 2.0, 3: 1.0}):
+        several.append(found := Series())
+        for step, value in values.items():
+            found.append(step, value)
+    shown = band(several)
+    assert list(shown.mean.steps) == [1, 2]
+    assert [list(each.values) for each in shown] == [[2.0, 2.0], [1.0, 2.0], [3.0, 2.0]]

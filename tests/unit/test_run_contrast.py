@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -13,10 +12,7 @@ from launcher.record.info import RunInfo
 from launcher.record.layout import create
 from launcher.record.state import RunState
 
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def made(lr: float, seed: int, reward: Callable[[int], float], count: int = 80, **more: float) -> Compared:

@@ -1,30 +1,23 @@
-import contextlib
 import json
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from commands import call
 
 from launcher.core.errors import UserError
-from launcher.core.files import append_lines, read_json
+from launcher.core.files import append_lines
 from launcher.record import control
 from launcher.record.info import Origin, RunInfo
-from launcher.record.layout import RunDir, all_runs, appearing, create, find, require_name
+from launcher.record.layout import all_runs, appearing, create, find, require_name
 from launcher.record.machine import MachineSample
 from launcher.record.state import RunState
 from launcher.runs.supervise.disk import MachineLog
-from launcher.runs.watch.checkpoints import latest_checkpoint
 from launcher.runs.watch.log import Log, resolve
 
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def make(name: str, created: float) -> str:
@@ -64,9 +57,7 @@ def test_runs_are_found_by_id_prefix_name_and_last_newest_first() -> None:
 
 
 def test_of_runs_with_the_same_name_the_newest_is_meant_and_a_note_says_so() -> None:
-    make("other", 1.0)
-    make("same", 1.0)
-    newest, notes = make("same", 2.0), list[str]()
+    _, _, newest, notes = make("other", 1.0), make("same", 1.0), make("same", 2.0), list[str]()
     assert find("same", notes.append).id == newest
     assert notes == [f"note: 2 runs have the name 'same'; this is the newest, {newest}"]
     assert find(newest, notes.append).id == newest and find("other", notes.append).id and len(notes) == 1
@@ -110,9 +101,6 @@ def test_a_name_has_few_letters(name: str) -> None:
         require_name(name)
     for allowed in ("", "a", "lr_1e-6.v2", "7", "x" * 40):
         require_name(allowed)
-
-
-def test_a_name_is_not_the_id_of_a_run() -> None:
     with pytest.raises(UserError, match="is the id of a run"):
         require_name(make("alpha", 1.0))
 
@@ -131,6 +119,9 @@ def test_a_named_run_keeps_the_name_of_its_preset(preset: str) -> None:
 @pytest.mark.parametrize("name", ["plain", "123", "null", "two: words # here", "of two\nlines", "nämlich"])
 def test_the_name_of_a_run_is_read_without_all_that_stands_around_it(name: str) -> None:
     run = create("other")
+    assert run.read_name() is None
+    run.run_yaml.write_text("id: 7f3a-other\nhost: {name: vm}\n")
+    assert run.read_name() is None and run.read_info().name == ""
     RunInfo(run.id, name, preset={"name": "below"}, host={"name": "vm"}).write(run.run_yaml)
     assert run.read_name() == name == run.read_info().name
 
@@ -157,13 +148,6 @@ def test_single_lines_of_run_yaml_say_what_all_of_it_says(info: RunInfo) -> None
     assert head.resumable == (bool(whole.preset) and not whole.from_log)
 
 
-def test_a_run_without_a_name_has_none() -> None:
-    run = create("other")
-    assert run.read_name() is None
-    run.run_yaml.write_text("id: 7f3a-other\nhost: {name: vm}\n")
-    assert run.read_name() is None and run.read_info().name == ""
-
-
 @pytest.mark.parametrize(
     ("word", "sentence"),
     [
@@ -181,24 +165,6 @@ def test_a_run_that_is_not_there_is_named_with_the_nearest_one(word: str, senten
     assert sentence in str(caught.value)
 
 
-def test_without_runs_the_sentence_says_how_to_start_one() -> None:
-    with pytest.raises(UserError, match="ppo-tui run toy-cpu"):
-        find("last")
-
-
-@contextlib.contextmanager
-def ordinary_user() -> Iterator[None]:
-    """Without the rights of root, which reads everything."""
-    if os.geteuid() != 0:
-        yield
-        return
-    os.setresuid(65534, 65534, 0)
-    try:
-        yield
-    finally:
-        os.setresuid(0, 0, 0)
-
-
 def test_a_run_that_we_may_not_read_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     with tempfile.TemporaryDirectory() as home:
         monkeypatch.setenv("PPO_TUI_HOME", home)
@@ -209,9 +175,13 @@ def test_a_run_that_we_may_not_read_hides_no_other(monkeypatch: pytest.MonkeyPat
             folder.chmod(0o755)
         ours.run_yaml.chmod(0o644)
         theirs.path.chmod(0)
-        with ordinary_user():
+        root = os.geteuid() == 0  # which reads everything
+        os.setresuid(*(65534, 65534, 0) if root else (-1, -1, -1))
+        try:
             assert [run.id for run in all_runs()] == [ours.id]
-        theirs.path.chmod(0o700)
+        finally:
+            os.setresuid(*(0, 0, 0) if root else (-1, -1, -1))
+            theirs.path.chmod(0o700)
 
 
 def test_a_half_line_left_by_a_kill_does_not_swallow_the_next(tmp_path: Path) -> None:
@@ -219,11 +189,6 @@ def test_a_half_line_left_by_a_kill_does_not_swallow_the_next(tmp_path: Path) ->
     path.write_bytes(b'{"a":1}\n{"cut')
     append_lines(path, [b'{"b":2}\n'])
     assert path.read_bytes() == b'{"a":1}\n{"cut\n{"b":2}\n'
-
-
-def test_a_broken_state_file_reads_as_empty(tmp_path: Path) -> None:
-    (tmp_path / "state.json").write_text("{")
-    assert read_json(tmp_path / "state.json") == {} and read_json(tmp_path / "missing") == {}
 
 
 def test_requests_are_taken_once_and_in_order() -> None:
@@ -235,17 +200,6 @@ def test_requests_are_taken_once_and_in_order() -> None:
     taken = control.take(run)
     assert [(r.verb, r.by, r.rule) for r in taken] == [("stop", "cli", None), ("mute", "user", "KL-1")]
     assert control.take(run) == [] and list(run.control.iterdir()) == []
-
-
-def test_only_a_checkpoint_that_the_tracker_names_is_complete(tmp_path: Path) -> None:
-    run = RunDir(tmp_path)
-    assert latest_checkpoint(run) is None
-    (run.checkpoints / "global_step_20" / "actor").mkdir(parents=True)
-    (run.checkpoints / "global_step_40" / "actor").mkdir(parents=True)  # cut off: the tracker comes last
-    (run.checkpoints / "latest_checkpointed_iteration.txt").write_text("20")
-    assert latest_checkpoint(run) == (20, run.checkpoints / "global_step_20")
-    (run.checkpoints / "latest_checkpointed_iteration.txt").write_text("60")
-    assert latest_checkpoint(run) is None
 
 
 def test_samples_of_the_machine_stay_bounded_and_the_newest_are_whole(

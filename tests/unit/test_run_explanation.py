@@ -24,12 +24,9 @@ from launcher.runs.watch.reader import RunReader
 from launcher.runs.watch.run_diagnosis import Outcome, diagnosis, explained, explanation, outcome
 from tui.kit.page import run_refusal
 
+pytestmark = pytest.mark.usefixtures("home")
+
 FAILED = ["fail-oom", "fail-broken-reward", "fail-kv-cache", "fail-missing-parquet", "fail-no-flash-attn"]
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
 
 
 def imported(name: str) -> RunDir:
@@ -46,29 +43,14 @@ def test_the_lines_of_an_explanation_are_those_of_the_log(name: str) -> None:
     told = found.to_json()
     assert [each["text"] for each in told["fix_records"]] == told["fixes"]
     assert found.diagnosis.cause == diagnosis_of(stored(name)).cause
+    so_far = errors_so_far([stored(name)])
+    assert so_far is not None and so_far.cause == found.diagnosis.cause, "also while the run goes on"
     pager = LogPager(run.attempt(1).console)
     pager.count()
     for quote in found.diagnosis.evidence:
         offset = pager.offset_of(quote.line)
         assert offset is not None
         assert quote.text.removesuffix(" …") in clean_text(next(pager.forward(offset)).raw, 0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["learning", "nan", "cpu-toy"])
-def test_a_run_that_did_not_fail_has_none(name: str) -> None:
-    run = imported(name)
-    found = explanation(run)
-    assert found is None or found.diagnosis.cause == "stopped"
-    reader = RunReader(run.path)
-    reader.poll()
-    assert not reader.state.failed
-
-
-@pytest.mark.parametrize("name", FAILED)
-def test_errors_of_a_run_that_goes_on_point_to_the_same_cause(name: str) -> None:
-    so_far = errors_so_far([stored(name)])
-    assert so_far is not None and so_far.cause == diagnosis_of(stored(name)).cause
 
 
 def test_a_log_without_errors_points_to_nothing() -> None:
@@ -99,17 +81,13 @@ def test_a_reader_explains_when_there_is_trouble_and_again_when_it_changes() -> 
 
 def test_a_fix_names_the_ray_session_of_the_run() -> None:
     run = imported("fail-oom")
-    run.attempt(1).console.write_text(
-        "Error executing job with overrides: []\n"
-        "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n"
-    )
-    found = explanation(run)
-    assert found is not None and found.diagnosis.cause == "worker-died"
-    assert any("/tmp/ray/session_latest/logs" in fix.text for fix in found.diagnosis.fixes)
-    RaySession("/tmp/ray/session_of_this_run", 1, 2).write(run.attempt(1).ray)
-    found = explanation(run)
-    assert found is not None
-    assert any("/tmp/ray/session_of_this_run/logs" in fix.text for fix in found.diagnosis.fixes)
+    died = "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n"
+    run.attempt(1).console.write_text(f"Error executing job with overrides: []\n{died}")
+    for session in ("session_latest", "session_of_this_run"):
+        found = explanation(run)
+        assert found is not None and found.diagnosis.cause == "worker-died"
+        assert any(f"/tmp/ray/{session}/logs" in fix.text for fix in found.diagnosis.fixes)
+        RaySession("/tmp/ray/session_of_this_run", 1, 2).write(run.attempt(1).ray)
 
 
 @pytest.mark.parametrize("by", ["user", "screen", "agent", "stop_on: KL-1 is CRITICAL", "trial: ended", None])

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from launcher.core.errors import UserError
@@ -26,13 +26,9 @@ from launcher.runs.watch import reader as reading
 from launcher.runs.watch.reader import RunReader
 from launcher.runs.watch.steps import Scores, steps
 
+pytestmark = pytest.mark.usefixtures("home")
+
 LOGS = Path(__file__).parents[1] / "data" / "logs"
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
-    return tmp_path
 
 
 def run_with(*lines: bytes) -> RunDir:
@@ -53,7 +49,6 @@ def test_scores_are_those_of_the_whole_record() -> None:
     assert scores.best == max(expected.values)
 
 
-@settings(deadline=None)  # each example makes a run
 @given(st.integers(0, 10**9), st.floats())
 def test_any_score_is_read_as_it_was_written(step: int, value: float) -> None:
     run = run_with(StepRecord(step, 1.0, None, {"a": 1.0, "critic/score/mean": value}).to_line())

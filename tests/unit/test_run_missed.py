@@ -13,10 +13,7 @@ from launcher.record.note import last_look, looked
 from launcher.record.state import RunState
 from launcher.runs.watch.history import missed
 
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def change(t: float, rule: str, after: Level, before: Level = Level.OK) -> Event:
@@ -43,21 +40,18 @@ def test_only_what_came_after_the_last_look_was_missed() -> None:
     assert missed(events, RUNNING, 75.0) is None
 
 
-def test_the_worst_of_what_was_missed_comes_first() -> None:
+def test_the_worst_of_what_was_missed_comes_first_and_muted_rules_were_not() -> None:
     levels = {"ENT-1": Level.WARN, "KL-1": Level.CRITICAL, "LEN-1": Level.WARN}
     found = missed([change(50 + n, rule, level) for n, (rule, level) in enumerate(levels.items())], RUNNING, 30.0)
     assert found is not None and [rise.rule for rise in found.rises] == ["KL-1", "ENT-1", "LEN-1"]
+    assert missed(EARLY, replace(RUNNING, checks=(Check("KL-1"),)), 15.0) is not None
+    assert missed(EARLY, replace(RUNNING, checks=(Check("KL-1", muted=True),)), 15.0) is None
 
 
 def test_a_run_that_nobody_looked_at_counts_from_its_start() -> None:
     found = missed(EARLY, RUNNING, None)
     assert found is not None and found.since == 10.0 and found.rises
     assert missed(EARLY, replace(RUNNING, state="imported"), None) is None
-
-
-def test_muted_rules_were_not_missed() -> None:
-    assert missed(EARLY, replace(RUNNING, checks=(Check("KL-1"),)), 15.0) is not None
-    assert missed(EARLY, replace(RUNNING, checks=(Check("KL-1", muted=True),)), 15.0) is None
 
 
 @pytest.mark.parametrize(

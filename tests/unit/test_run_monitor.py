@@ -2,6 +2,7 @@
 
 import gzip
 import importlib.util
+import json
 import re
 import statistics
 import tarfile
@@ -96,52 +97,11 @@ def test_every_save_and_validation_is_told_once_at_its_own_step(size: int) -> No
         own = [each.step for each in sink.records if each.data.get(f"timing_s/{timer}")]
         assert own and [step for each, step in sink.of_steps if each == phase] == own
     assert sink.of_steps[-1] == ("final", sink.records[-1].step)
-
-
-def test_the_start_is_told_phase_by_phase() -> None:
-    sink = Heard()
-    monitor = make(sink)
-    monitor.feed_console(TOY, 1.0)
-    monitor.close(1.0)
     start = [each for each in NAMES if each != "graphs"]
-    assert sink.phases[: len(start)] == start and sink.phases[-1] == "final"
+    assert sink.phases[: len(start)] == start
 
 
-# Of the toy under veRL 0.9.1 on two busy cores: step, seconds, of these validation and saving.
-STEPS_OF_TOY = (
-    (0, 0.0, 0, 0),
-    (1, 3.738, 0, 0),
-    (2, 6.2, 0, 0),
-    (3, 9.377, 0, 0),
-    (4, 13.088, 0, 0),
-    (5, 16.303, 0, 0),
-    (6, 18.62, 0, 0),
-    (7, 21.287, 0, 0),
-    (8, 24.439, 0, 0),
-    (9, 26.707, 0, 0),
-    (10, 31.726, 2.44, 0.037),
-    (11, 34.897, 0, 0),
-    (12, 37.563, 0, 0),
-    (13, 40.776, 0, 0),
-    (14, 43.388, 0, 0),
-    (15, 46.697, 0, 0),
-    (16, 49.308, 0, 0),
-    (17, 52.476, 0, 0),
-    (18, 55.654, 0, 0),
-    (19, 58.329, 0, 0),
-    (20, 62.985, 2.626, 0.036),
-    (21, 65.763, 0, 0),
-    (22, 67.945, 0, 0),
-    (23, 71.132, 0, 0),
-    (24, 73.782, 0, 0),
-    (25, 76.903, 0, 0),
-    (26, 80.552, 0, 0),
-    (27, 83.157, 0, 0),
-    (28, 85.796, 0, 0),
-    (29, 88.724, 0, 0),
-    (30, 94.925, 2.712, 0.036),
-    (31, 100.707, 3.198, 0.104),
-)
+STEPS_OF_TOY = json.loads((LOGS.parent / "toy_steps.json").read_text())["steps"]
 FIRST_VALIDATION = 3.88
 
 
@@ -210,8 +170,7 @@ def test_the_consoles_dump_completes_the_keys_and_pinned_ones_beat_it() -> None:
     pinned = {"data.train_batch_size": 7}
     monitor = Monitor(Heard(), checklist_maker(RunInfo(), {}, None), {"a": 1}, file_logger=False, pinned=pinned)
     monitor.feed_console(TOY, 1.0)
-    assert monitor.keys["a"] == 1 and monitor.keys["data.train_batch_size"] == 7
-    assert monitor.keys["algorithm.adv_estimator"] == "gae"
+    assert {"a": 1, **pinned, "algorithm.adv_estimator": "gae"}.items() <= monitor.keys.items()
 
 
 def test_a_resumed_attempt_keeps_its_baselines_when_the_dump_comes() -> None:

@@ -2,7 +2,6 @@
 
 import io
 import time
-from pathlib import Path
 
 import pytest
 
@@ -29,6 +28,7 @@ from launcher.runs.watch.startup import (
     usual_start,
 )
 
+pytestmark = pytest.mark.usefixtures("home")
 T = 1_795_000_000.0
 TAKEN = {"config": 14.0, "ray": 20.0, "data": 26.0, "model": 28.0, "engine": 88.0}
 
@@ -65,48 +65,36 @@ def words(found: Startup | None) -> list[str]:
     return [f"{stage.stage} {stage.state}" for stage in found.stages]
 
 
-def test_what_began_is_done_until_the_last_one_and_the_rest_waits() -> None:
-    state = RunState("starting", phase="data", phase_since=T + 34, started=T)
-    found = startup(started("config", "ray", "data"), state, Usual({}), T + 40)
-    assert words(found) == [
-        "config done",
-        "ray done",
-        "data running",
-        "workers waiting",
-        "model waiting",
-        "engine waiting",
-        "checkpoint-load waiting",
-        "validate-first waiting",
-        "rollout waiting",
-    ]
-    assert found is not None
+FAILED = started("config", "ray", "data", "model"), RunState("failed", phase="model", exit=Exit(1, t=T + 65))
+ALL = "workers waiting, model waiting, engine waiting, checkpoint-load waiting, validate-first waiting, rollout waiting"
+PASSED, AGAIN = started(*TAKEN, "rollout"), [*started(*TAKEN, "rollout"), *started("config", "ray", at=T + 1000)]
+
+
+@pytest.mark.parametrize(
+    ("events", "state", "expected"),
+    [
+        (started("config", "ray", "data"), RunState("starting", phase="data"), f"ray done, data running, {ALL}"),
+        (PASSED, RunState("starting", phase="rollout", phase_since=T + 176), "engine done, rollout running"),
+        (AGAIN, RunState("starting", phase="ray", started=T + 1000), "config done, ray running, trainer waiting"),
+        (PASSED, RunState("starting", attempt=2, started=T + 1000), "config running, ray waiting"),
+        (*FAILED, f"data done, model {ENDED}, engine not reached"),
+    ],
+    ids=["the rest waits", "one was passed over", "the newest attempt", "an attempt without an event", "it failed"],
+)
+def test_stages_of_a_start(events: list[Event], state: RunState, expected: str) -> None:
+    assert expected in ", ".join(words(startup(events, state, Usual({}), T + 1020)))
+
+
+def test_stages_have_their_seconds_and_the_validation_before_the_training_is_no_step_of_it() -> None:
+    events = started("config", "ray", "data")
+    found = startup(events, RunState("starting", phase="data", phase_since=T + 34, started=T), Usual({}), T + 40)
+    assert found is not None and found.seconds == 40.0
     assert [stage.seconds for stage in found.stages[:4]] == [14.0, 20.0, 6.0, None]
-    assert found.seconds == 40.0
-
-
-def test_a_stage_that_was_passed_over_is_left_out() -> None:
-    state = RunState("starting", phase="rollout", phase_since=T + 176)
-    found = startup(started(*TAKEN, "rollout"), state, Usual({}), T + 180)
-    assert words(found)[-2:] == ["engine done", "rollout running"]
-
-
-def test_the_validation_before_the_training_is_no_step_of_it() -> None:
-    events = started(*TAKEN, "validate-first", "rollout")
-    state = RunState("running", phase="rollout", step=10)
+    failed = startup(*FAILED, Usual({}), T + 900)
+    assert failed is not None and failed.stages[3].seconds == 5.0
+    events, state = started(*TAKEN, "validate-first", "rollout"), RunState("running", phase="rollout", step=10)
     assert words(startup(events, state, Usual({}), T + 300, before=10))[-1] == "rollout running"
     assert startup(events, state, Usual({}), T + 300, before=9) is None
-
-
-def test_the_newest_attempt_counts() -> None:
-    events = [*started(*TAKEN, "rollout"), *started("config", "ray", at=T + 1000)]
-    found = startup(events, RunState("starting", phase="ray", started=T + 1000), Usual({}), T + 1020)
-    assert words(found)[:3] == ["config done", "ray running", "trainer waiting"]
-
-
-def test_an_attempt_without_an_event_does_not_show_the_stages_of_the_one_before() -> None:
-    state = RunState("starting", attempt=2, started=T + 1000)
-    found = startup(started(*TAKEN, "rollout"), state, Usual({}), T + 1001)
-    assert words(found)[:2] == ["config running", "ray waiting"]
 
 
 def test_an_attempt_is_starting_before_its_supervisor_writes() -> None:
@@ -115,18 +103,7 @@ def test_an_attempt_is_starting_before_its_supervisor_writes() -> None:
     assert current(run).state == "starting"
 
 
-def test_a_run_that_fails_shows_the_stage_at_which_it_ended() -> None:
-    state = RunState("failed", phase="model", exit=Exit(1, t=T + 65))
-    found = startup(started("config", "ray", "data", "model"), state, Usual({}), T + 900)
-    assert words(found)[3] == f"model {ENDED}"
-    assert words(found)[4] == "engine not reached"
-    assert found is not None and found.stages[3].seconds == 5.0
-
-
-def test_usual_times_are_medians_of_completed_starts_of_the_preset(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+def test_usual_times_are_medians_of_completed_starts_of_the_preset() -> None:
     for at, factor in enumerate((1.0, 3.0, 2.0)):
         run_with("mine", f"aaa{at}-mine", T + at, step=1, factor=factor)
     run_with("mine", "bbb0-mine", T + 10, step=None, factor=50.0)  # it failed: its last stage took no usual time
@@ -147,18 +124,14 @@ def test_usual_times_are_medians_of_completed_starts_of_the_preset(
     ]
 
 
-def test_without_earlier_starts_the_table_tells_and_a_log_from_elsewhere_has_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+def test_without_earlier_starts_the_table_tells_and_a_log_from_elsewhere_has_none() -> None:
     run = run_with("mine", "aaa0-mine", T, step=None)
     assert usual_start(run, Head("mine", True, frozenset({"preset"}))).spans["ray"] == (3.0, 20.0)
     assert usual_start(run, Head("mine", False, frozenset({"preset"}))).spans["ray"] == (3.0, 30.0)
     assert usual_start(run, Head("mine", True, frozenset({"replay_of"}))).spans == {}
 
 
-def test_plain_output_tells_what_the_stage_before_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+def test_plain_output_tells_what_the_stage_before_took() -> None:
     run_with("mine", "aaa0-mine", T, step=1)
     run = run_with("mine", "bbb0-mine", T + 30, step=None)
     RunState("starting", attempt=1, phase="engine").write(run.state)
@@ -196,10 +169,7 @@ def test_a_stage_says_why_it_takes_long() -> None:
     assert why(model(cpu=5.0), 100, 30, StageWork("model", 30, cpu=5.0)) == UNEXPLAINED
 
 
-def test_the_newest_complete_start_is_part_of_the_times_of_a_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+def test_the_newest_complete_start_is_part_of_the_times_of_a_run() -> None:
     attempt, times = start_times(run_with("mine", "aaa0-mine", T, step=1))
     assert (attempt, times) == (1, TAKEN)
     assert " first step of attempt 2: engine" in start_words(times, 2) and start_words(times) == (

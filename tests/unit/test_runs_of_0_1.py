@@ -1,34 +1,32 @@
 """Run directories that version 0.1 wrote (tests/data/runs-0.1.tar.xz): nothing of them is lost.
 
+What commands show of them is in the golden file (test_golden.py).
+
 A toy run that was resumed and finished, one that was stopped with LEN-1 muted, one that failed over a key that
 veRL does not have, a replay, and an imported log of a run that ran out of memory.
 """
 
 import json
-import sys
 import tarfile
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
+from commands import call
 
-from launcher.cli.main import main
 from launcher.record.attempt import Exit, LaunchRecord
 from launcher.record.events import Event
 from launcher.record.info import RunInfo
-from launcher.record.layout import RunDir, all_runs, find
-from launcher.record.levels import Level
+from launcher.record.layout import RunDir, find
 from launcher.record.machine import MachineSample
-from launcher.record.state import RunState, current
+from launcher.record.state import RunState
 from launcher.runs.watch.reader import RunReader
 
 FINISHED, STOPPED, FAILED = "6ca840-toy-cpu", "c40d5d-toy-cpu", "91cf71-toy-cpu"
 REPLAYED, IMPORTED = "42b4b3-replay-learning", "957cfc-fail-oom"
 RUNS = (FINISHED, STOPPED, FAILED, REPLAYED, IMPORTED)
 each_run = pytest.mark.parametrize("name", RUNS)
-Command = Callable[..., list[str]]
 
 
 @pytest.fixture(scope="module")
@@ -49,21 +47,6 @@ def run(name: str) -> RunDir:
     return find(name)
 
 
-@pytest.fixture
-def ppo_tui(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """The command in this process; its lines on stdout."""
-
-    def command(*words: str) -> list[str]:
-        monkeypatch.setattr(sys, "argv", ["ppo-tui", *words])
-        with pytest.raises(SystemExit) as end:
-            main()
-        said = capsys.readouterr()
-        assert not end.value.code, said.err
-        return said.out.splitlines()
-
-    return command
-
-
 def stored(path: Path) -> Any:
     value = orjson.loads(path.read_bytes())
     assert value.pop("schema") == 1
@@ -77,9 +60,6 @@ def lines(path: Path) -> list[bytes]:
 def told(value: dict[str, Any]) -> dict[str, Any]:
     """What is not empty: 0.1 wrote also what it had nothing to say about, and an import less than a launch."""
     return {key: item for key, item in value.items() if item not in (None, [], {}, False)}
-
-
-# What is read and written back
 
 
 @each_run
@@ -137,116 +117,24 @@ def test_run_yaml_keeps_all_that_it_says(run: RunDir, tmp_path: Path) -> None:
     assert run.read_name() == info.name == before["name"]
 
 
-# What is shown
-
-
-@pytest.mark.parametrize(
-    ("name", "state", "outcome", "cause", "verdict", "flags", "muted"),
-    [
-        (FINISHED, "finished", None, "finished", "WARM", (), set()),
-        (STOPPED, "stopped", None, "stopped", "WARM", (), {"LEN-1"}),
-        (FAILED, "failed", None, "unknown-config-key", "WARM", (), set()),
-        (REPLAYED, "stopped", None, "stopped", "NOTICE", ("TRUNC-1",), set()),
-        (IMPORTED, "imported", "failed", "gpu-oom-update", "CRITICAL", ("ERR-1",), set()),
-    ],
-)
-def test_how_a_run_is_doing(
-    name: str, state: str, outcome: str | None, cause: str, verdict: str, flags: tuple[str, ...], muted: set[str]
-) -> None:
-    found = current(find(name))
-    assert (found.state, found.outcome, found.cause) == (state, outcome, cause)
-    assert (found.verdict, found.flags, found.muted) == (verdict, flags, muted)
-    assert all(check.level >= Level.NOTICE for check in found.checks if check.rule in flags)
-
-
-@pytest.mark.parametrize(
-    ("name", "steps", "seams"),
-    [
-        (FINISHED, range(7), True),
-        (STOPPED, range(10), False),
-        (FAILED, (), False),
-        (REPLAYED, range(29), False),
-        (IMPORTED, (), False),
-    ],
-)
-def test_a_reader_follows_it(name: str, steps: Sequence[int], seams: bool) -> None:
+@pytest.mark.parametrize(("name", "steps"), zip(RUNS, (7, 10, 0, 29, 0), strict=True))
+def test_a_reader_follows_it(name: str, steps: int) -> None:
     reader = RunReader(find(name).path)
     changed = reader.poll()
     assert {"state", "events", "log"} <= changed and not reader.poll()
-    assert list(reader.series.steps) == [*steps]
-    assert bool(reader.series.seams) == seams
+    assert list(reader.series.steps) == [*range(steps)] and bool(reader.series.seams) == (name == FINISHED)
     assert reader.event_count == len(lines(reader.dir.events)) and reader.log
     assert len(reader.machine.times) == len(lines(reader.dir.machine))
-
-
-def test_the_list_of_runs(ppo_tui: Command) -> None:
-    rows = [json.loads(line) for line in ppo_tui("list", "--json")]
-    assert [row["run"] for row in rows] == [REPLAYED, IMPORTED, FAILED, STOPPED, FINISHED] == [r.id for r in all_runs()]
-    figures = [(row["step"], row["total"], row["duration"] and round(row["duration"])) for row in rows]
-    assert figures == [(28, 60, 1), (None, 14, None), (None, None, 15), (9, 40, 148), (6, 6, 184)]
-    assert [row["best_score"] for row in rows] == [pytest.approx(0.18125), None, None, 0.59375, 0.5625]
-    head, *table = ppo_tui("list")
-    assert head.split() == ["RUN", "STATE", "VERDICT", "STEP", "BEST", "TIME"]
-    assert table[1].split() == [IMPORTED, "imported", "(failed)", "CRITICAL", "–/14", "–", "–"]
-
-
-@each_run
-def test_status_tells_what_state_json_says(run: RunDir, ppo_tui: Command) -> None:
-    (line,) = ppo_tui("status", run.id, "--json")
-    found, before = json.loads(line), stored(run.state)
-    assert found.keys() - before.keys() <= {"schema", "startup", "checkpoints", "name"}
-    for key in before.keys() - {"checks", "exit"}:
-        assert found[key] == before[key], key
-    said = ppo_tui("status", run.id)
-    assert said[0] == f"run      {run.id}" and said[-1] == f"folder   {run.path}"
-    assert any(line.startswith(f"state    {before['state']}") for line in said)
-
-
-@pytest.mark.parametrize(
-    ("name", "sentence", "flags"),
-    [
-        (FINISHED, "finished: too short — 26 of 49 rules judged", []),
-        (STOPPED, "too short — ", []),
-        (FAILED, "failed: too short — 0 of 49 rules judged", []),
-        (REPLAYED, "NOTICE — ", [("TRUNC-1", 10, "NOTICE")]),
-        (IMPORTED, "failed: CRITICAL — ", [("ERR-1", 0, "WARN"), ("ERR-1", 0, "CRITICAL")]),
-    ],
-)
-def test_health_judges_it_as_version_0_1_did(
-    name: str, sentence: str, flags: list[tuple[str, int, str]], ppo_tui: Command
-) -> None:
-    assert ppo_tui("health", name)[0].startswith(sentence)
-    *changes, last = map(json.loads, ppo_tui("health", name, "--json"))
-    loud = ("NOTICE", "WARN", "CRITICAL")
-    high = [(change["rule"], change["step"], change["to"]) for change in changes if change["to"] in loud]
-    assert high == flags
-    assert last["verdict"] == stored(find(name).state)["verdict"] and len(last["rules"]) == 49
-
-
-@each_run
-def test_diagnose_names_the_same_cause(run: RunDir, ppo_tui: Command) -> None:
-    (line,) = ppo_tui("diagnose", run.id, "--json")
-    assert json.loads(line)["cause"] == stored(run.state)["cause"]
-
-
-@each_run
-def test_metrics_prints_every_step(run: RunDir, ppo_tui: Command) -> None:
-    printed = [json.loads(line) for line in ppo_tui("metrics", run.id, "--json")]
-    written = [(n, json.loads(line)) for n in run.attempt_numbers() for line in lines(run.attempt(n).steps)]
-    assert printed == [{"step": step["step"], "attempt": number, **step["data"]} for number, step in written]
-
-
-def test_runs_of_0_1_are_compared(ppo_tui: Command) -> None:
-    (line,) = ppo_tui("compare", FINISHED, STOPPED, REPLAYED, "--json")
-    found = json.loads(line)
-    assert [fact["state"] for fact in found["runs"]] == ["finished", "stopped", "stopped"]
-    assert [round(fact["duration"]) for fact in found["runs"]] == [184, 148, 1]
-    differences = {entry["key"]: entry["values"] for entry in found["differences"]}
-    assert differences["trainer.steps"] == [6, 40, None]  # as it was resumed
-    table = ppo_tui("compare", FINISHED, IMPORTED)
-    assert table[1].split() == ["state", "finished", "imported", "(failed)"]
 
 
 def test_a_launch_that_an_import_wrote_has_no_command() -> None:
     assert find(IMPORTED).attempt(1).read_launch() == LaunchRecord(created=1795253480.0)
     assert find(IMPORTED).attempt(1).read_exit() == Exit(t=1795253480.0)
+
+
+def test_runs_of_0_1_are_compared() -> None:
+    found = json.loads(call(["compare", FINISHED, STOPPED, REPLAYED, "--json"])[0])
+    facts = [(fact["state"], round(fact["duration"])) for fact in found["runs"]]
+    assert facts == [("finished", 184), ("stopped", 148), ("stopped", 1)]
+    (steps,) = (entry["values"] for entry in found["differences"] if entry["key"] == "trainer.steps")
+    assert steps == [6, 40, None], "as it was resumed"

@@ -4,16 +4,15 @@ import gzip
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tarfile
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from commands import call
 from console_logs import DATA
 
 from launcher.health.checklist import Checklist
@@ -36,7 +35,6 @@ from launcher.runs.supervise.stalls.watch import News, StallWatch
 from launcher.runs.watch.stalls import last_standstill, reasons
 
 SECRET = "abcdef0123456789abcdef0123456789abcdef01"
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
 TOY = gzip.decompress((DATA / "logs/cpu-toy.log.gz").read_bytes())
 RECORDED = sorted((DATA / "stalls").glob("*.json"))
 SITE = "/opt/venv/lib/python3.11/site-packages"
@@ -315,8 +313,9 @@ def test_the_report_has_the_last_line_of_each_process_and_no_secret(tmp_path: Pa
     assert SECRET not in text and "\x1b" not in text and "sudo dmesg" in text
 
 
-def test_status_and_diagnose_say_why(tmp_path: Path, ppo_tui: Command) -> None:
-    run = RunDir(tmp_path / "home/runs/abc123-x")
+def test_status_and_diagnose_say_why(home: Path) -> None:
+    run = RunDir(home / "runs/abc123-x")
+    assert last_standstill(run) is None
     run.attempt(1).path.mkdir(parents=True)
     RunInfo(run.id, "x", 1.0).write(run.run_yaml)
     found = Standstill("reward", "The reward function does not return", 10.0, 40.0, "rollout", evidence=("judge.py:3",))
@@ -326,17 +325,17 @@ def test_status_and_diagnose_say_why(tmp_path: Path, ppo_tui: Command) -> None:
     me = ProcessId.of(os.getpid())
     state = RunState("running", attempt=1, supervisor=me, driver=me, stalled=True, stall=found.title, standstill=found)
     state.write(run.state)
-    shown = ppo_tui("status", "abc123").stdout
-    assert "hang reward: The reward function does not return: no progress for 30s\n" in shown
-    assert "seen: judge.py:3" in shown and "fix: give its calls a time limit" in shown
-    assert json.loads(ppo_tui("status", "abc123", "--json").stdout)["standstill"]["evidence"] == ["judge.py:3"]
-    first, *rest = ppo_tui("diagnose", "abc123").stdout.splitlines()
+
+    def shown(*words: str) -> str:
+        return call(words)[0].decode()
+
+    status = shown("status", "abc123")
+    assert "hang reward: The reward function does not return: no progress for 30s\n" in status
+    assert "seen: judge.py:3" in status and "fix: give its calls a time limit" in status
+    assert json.loads(shown("status", "abc123", "--json"))["standstill"]["evidence"] == ["judge.py:3"]
+    first, *rest = shown("diagnose", "abc123").splitlines()
     assert first == "hang reward: The reward function does not return: no progress for 30s"
     assert rest[0].startswith("  A response waits") and "all stacks" not in "\n".join(rest)
-    assert json.loads(ppo_tui("diagnose", "abc123", "--json").stdout)["standstill"]["reason"] == "reward"
+    assert json.loads(shown("diagnose", "abc123", "--json"))["standstill"]["reason"] == "reward"
     replace(found, until=50.0).write(run.attempt(1).standstill)
-    assert "The reward function" not in ppo_tui("diagnose", "abc123").stdout, "it moved again"
-
-
-def test_a_run_without_a_standstill_has_none(tmp_path: Path) -> None:
-    assert last_standstill(RunDir(tmp_path)) is None
+    assert "The reward function" not in shown("diagnose", "abc123"), "it moved again"
