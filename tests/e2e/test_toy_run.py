@@ -48,7 +48,7 @@ def env(tmp_path_factory: pytest.TempPathFactory, toy_build: Any) -> dict[str, s
 
 
 def ppo_tui(env: dict[str, str], *words: str) -> "subprocess.CompletedProcess[str]":
-    done = subprocess.run([PPO_TUI, *words], env=env, capture_output=True, text=True, timeout=2 * PATIENCE, check=False)
+    done = subprocess.run([PPO_TUI, *words], env=env, capture_output=True, text=True, timeout=4 * PATIENCE, check=False)
     validate(words, done.stdout)
     return done
 
@@ -232,3 +232,14 @@ def test_a_reward_function_that_does_not_return_is_named_with_its_line(env: dict
         assert shown["standstill"]["reason"] == "reward" and shown["stall_report"]
     finally:
         ppo_tui(env, "stop", found["run"], "--wait")
+
+
+@pytest.mark.nightly("launcher/runs/act/rehearse.py", "launcher/preset/rehearsal", "launcher/inside/")
+def test_a_preset_for_a_gpu_runs_small_on_the_cpu_and_leaves_nothing(env: dict[str, str], toy_build: Any) -> None:
+    toy, before = toy_build.cache / "toy", {*Path(env["PPO_TUI_HOME"]).glob("runs/*")}
+    settings = [f"model.path={toy}/model", f"data.train={toy}/data/train.parquet", f"data.val={toy}/data/test.parquet"]
+    done = ppo_tui(env, "check", "gsm8k-grpo-24gb", *settings, "--rehearse", "--json")
+    (found,) = [each for each in json.loads(done.stdout)["findings"] if each["id"] == "REHEARSAL"]
+    assert found["level"] == "info", found
+    assert re.search("rehearsal: (starting|validating|generating|scoring|computing|updating|saving)", done.stderr)
+    assert {*Path(env["PPO_TUI_HOME"]).glob("runs/*")} == before
