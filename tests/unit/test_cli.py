@@ -45,53 +45,54 @@ def test_without_verl_the_sentence_says_how_to_get_it(ppo_tui: Command, tmp_path
     assert not [*(tmp_path / "home" / "runs").iterdir()]
 
 
-def test_chosen_keys_keep_nan_as_a_word(ppo_tui: Command) -> None:
+def test_chosen_keys_keep_nan_as_a_word(in_process: Command) -> None:
     key = "actor/grad_norm"
     steps = [
         json.loads(line)
-        for line in ppo_tui("metrics", str(LOGS / "nan.log.gz"), "--key", key, "--json").stdout.splitlines()
+        for line in in_process("metrics", str(LOGS / "nan.log.gz"), "--key", key, "--json").stdout.splitlines()
     ]
     assert all(step.keys() <= {"step", "attempt", key} for step in steps)
     assert "nan" in [step.get(key) for step in steps]
 
 
-def test_a_group_of_commands_alone_tells_its_help(ppo_tui: Command) -> None:
-    told = ppo_tui("data").stderr
+def test_a_group_of_commands_alone_tells_its_help(in_process: Command) -> None:
+    told = in_process("data").stderr
     assert told.startswith("Usage: ppo-tui data ") and "\n  Documentation: docs/" in told
 
 
-def test_the_verdict_of_health_comes_first_and_a_finished_run_is_told_once(ppo_tui: Command) -> None:
+def test_the_verdict_of_health_comes_first_and_a_finished_run_is_told_once(in_process: Command) -> None:
     log = str(LOGS / "kl-blowup.log.gz")
-    done = ppo_tui("health", log)
+    done = in_process("health", log)
     first, *rows = done.stdout.splitlines()
     assert first.startswith("CRITICAL") and not any(row.startswith(("OK", "N-A", "step ")) for row in rows)
     assert "other rules: see them with --all" in done.stderr
-    first, *more = ppo_tui("health", log, "--all", "--events").stdout.splitlines()
+    first, *more = in_process("health", log, "--all", "--events").stdout.splitlines()
     assert {*rows} < {*more} and more[-1].startswith("step ") and any(row.startswith("OK") for row in more)
-    assert ppo_tui("diagnose", str(LOGS / "cpu-toy.log.gz")).stdout.splitlines()[0] == "Finished"
+    assert in_process("diagnose", str(LOGS / "cpu-toy.log.gz")).stdout.splitlines()[0] == "Finished"
 
 
-def test_every_command_has_a_help_that_fits_the_terminal(ppo_tui: Command) -> None:
-    listed = ppo_tui("--help", COLUMNS="80").stdout
+def test_every_command_has_a_help_that_fits_the_terminal(in_process, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    listed = in_process("--help").stdout
     for name in ("run", "attach", "list", "status", "stop", "metrics", "preset", "import", "data"):
         assert f"\n  {name} " in listed
-        assert ppo_tui(name, "--help").returncode == 0
+        assert in_process(name, "--help").returncode == 0
 
 
-def test_delete_asks_where_it_can_and_refuses_where_it_cannot(ppo_tui: Command) -> None:
-    imported = json.loads(ppo_tui("import", str(LOGS / "nan.log.gz"), "--json").stdout)
-    refused = ppo_tui("delete", "last")
+def test_delete_asks_where_it_can_and_refuses_where_it_cannot(in_process: Command) -> None:
+    imported = json.loads(in_process("import", str(LOGS / "nan.log.gz"), "--json").stdout)
+    refused = in_process("delete", "last")
     assert refused.returncode == 2 and "--yes" in refused.stderr and Path(imported["dir"]).exists()
-    assert ppo_tui("delete", "last", "--yes").returncode == 0 and not Path(imported["dir"]).exists()
+    assert in_process("delete", "last", "--yes").returncode == 0 and not Path(imported["dir"]).exists()
 
 
-def test_escapes_in_a_log_do_not_reach_the_terminal(ppo_tui: Command, tmp_path: Path) -> None:
+def test_escapes_in_a_log_do_not_reach_the_terminal(in_process: Command, tmp_path: Path) -> None:
     log = tmp_path / "evil.log"
     log.write_bytes(
         b"\x1b]0;owned\x07step:1 - actor/entropy:0.5\nTraceback (most recent call last):\nValueError: \x1b[2Jboo\n"
     )
     for words in (["diagnose", str(log)], ["metrics", str(log), "--key", "actor/entropy"], ["health", str(log)]):
-        assert "\x1b" not in ppo_tui(*words).stdout
+        assert "\x1b" not in in_process(*words).stdout
 
 
 def test_what_the_machine_refuses_is_one_line_and_exit_1(ppo_tui: Command, tmp_path: Path) -> None:
@@ -102,13 +103,13 @@ def test_what_the_machine_refuses_is_one_line_and_exit_1(ppo_tui: Command, tmp_p
 
 
 @pytest.mark.parametrize("size", [12, 3000])
-def test_a_broken_gzip_file_is_named(ppo_tui: Command, tmp_path: Path, size: int) -> None:
+def test_a_broken_gzip_file_is_named(in_process: Command, tmp_path: Path, size: int) -> None:
     packed = bytearray((LOGS / "nan.log.gz").read_bytes())
     packed[size : size + 200] = bytes(200)
     log = tmp_path / "broken.log.gz"
     log.write_bytes(packed)
     for command in ("metrics", "health", "diagnose", "import"):
-        done = ppo_tui(command, str(log))
+        done = in_process(command, str(log))
         assert done.returncode == 2 and done.stderr.startswith(f"error: cannot read {log}: "), done.stderr
 
 

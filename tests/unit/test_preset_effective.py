@@ -14,7 +14,7 @@ from launcher.health.config import RunConfig
 from launcher.preset import effective
 from launcher.preset.effective import EffectiveConfig, Setting
 from launcher.preset.files import load, shipped
-from launcher.preset.flow import Flow, flow
+from launcher.preset.flow import flow
 from launcher.verl.defaults import number
 
 SETTINGS = parts("preset_effective")["settings"][1]
@@ -67,31 +67,6 @@ def _block(model: str) -> str:
     return "critic" if model == "critic" else "actor_rollout_ref.actor"
 
 
-def test_the_critic_counts_its_micro_batches_before_08() -> None:
-    """It filled them by tokens in one place and counted them in another: DataParallelPPOCritic.update_critic."""
-    by_count, by_tokens = flow(older("0.7.1", "gsm8k-0.5b-h800")), flow(older("0.8.0", "gsm8k-0.5b-h800"))
-    assert by_count.critic and (by_count.critic.micro, by_count.critic.tokens, by_count.critic.largest) == (
-        4,
-        None,
-        4096,
-    )
-    assert by_tokens.critic and (by_tokens.critic.micro, by_tokens.critic.tokens) == (None, 32768)
-
-
-def test_gpus_that_share_a_sequence_share_its_tokens() -> None:
-    """veRL multiplies the budget of one GPU by their number: prepare_micro_batches."""
-
-    def cut(*settings: str) -> Flow:
-        return flow(older("0.9.1", "gsm8k-0.5b-24gb", "model.use_remove_padding=true", *settings))
-
-    alone = cut("trainer.gpus=2", "data.train_batch_size=1024", "actor.ppo_mini_batch_size=512")
-    both = ("trainer.gpus=4", "actor.ulysses_sequence_parallel_size=2")
-    shared = cut(*both, "data.train_batch_size=1024", "actor.ppo_mini_batch_size=512")
-    assert shared.ranks == alone.ranks == 2
-    assert shared.actor.largest == alone.actor.largest == 16384
-    assert alone.actor.micro_batches and shared.actor.micro_batches == -(-256 // (2 * 16384 // 768))
-
-
 @pytest.mark.parametrize("name", shipped())
 def test_a_draft_is_seen_as_the_run_that_starts_from_it(name: str) -> None:
     loaded = load(name)
@@ -124,21 +99,6 @@ def test_fields_and_those_that_follow_them_are_changed_together() -> None:
     assert config.settings["critic.model.fsdp_config.param_offload"] == Setting(True, "field")
     own = older("0.9.1", "gsm8k-0.5b-24gb", "critic.strategy=fsdp").with_fields({"actor.strategy": "fsdp2"})
     assert own.get("critic.strategy") == "fsdp"
-
-
-def test_null_is_not_the_default_of_a_field() -> None:
-    kept = {("trainer", "max_actor_ckpt_to_keep"): None, ("trainer", "steps"): 40, ("trainer", "save_every"): 5}
-    found = flow(of_draft(kept))
-    assert (found.checkpoints, found.kept) == (8, 8)  # null keeps all
-
-
-def test_a_sequence_of_the_critic_is_shared_in_every_version() -> None:
-    """veRL reads the critic's own key up to 0.7.1, its engine's from 0.8 on (FSDPCriticConfig)."""
-    field = "critic.ulysses_sequence_parallel_size=2"
-    assert older("0.7.1", "gsm8k-0.5b-24gb", field).settings["critic.ulysses_sequence_parallel_size"].value == 2
-    new = older("0.8.0", "gsm8k-0.5b-24gb", field)
-    assert new.settings["critic.fsdp.ulysses_sequence_parallel_size"].value == 2
-    assert new.sequence_parallel("critic") == 2
 
 
 @tabled

@@ -37,18 +37,11 @@ def write(presets):
     return put
 
 
-def test_a_copy_of_a_shipped_preset_has_its_comments_and_its_values(presets):
-    path = library.copy("gsm8k-grpo-24gb", "mine")
-    assert path == presets / "mine.yaml"
-    assert path.read_text() == shipped()["gsm8k-grpo-24gb"].read_text()
-    assert load("mine").preset == load("gsm8k-grpo-24gb").preset
-    assert summary("mine").origin == "user"
-
-
 @pytest.mark.parametrize("name", shipped())
-def test_a_copy_runs_the_same(name):
-    library.copy(name, "mine")
-    assert load("mine").preset == load(name).preset
+def test_a_copy_runs_the_same_and_has_its_comments(name, presets):
+    path = library.copy(name, "mine")
+    assert path == presets / "mine.yaml" and path.read_text() == shipped()[name].read_text()
+    assert load("mine").preset == load(name).preset and summary("mine").origin == "user"
 
 
 def test_relative_paths_keep_their_meaning(tmp_path):
@@ -75,6 +68,23 @@ def test_a_new_name_is_known_to_those_that_extend_the_old_one(write, presets):
     assert set(users()) == {"ground", "child", "other"}
     assert load("child").preset.model.path == "a/b"
     assert (presets / "child.yaml").read_text().splitlines()[0] == "# mine"
+    with pytest.raises(UserError, match="extended by child"):
+        library.delete("ground")
+    assert library.delete("child") is None and library.delete("ground") is None
+    write("toy-cpu", "extends: toy-cpu\ntrainer: {steps: 3}\n")
+    assert summary("toy-cpu").shadows
+    library.rename("toy-cpu", "short-toy")  # which uncovers the shipped one
+    assert (load("short-toy").preset.trainer.steps, load("toy-cpu").preset.trainer.steps) == (3, 60)
+    assert not summary("toy-cpu").shadows
+    library.delete("short-toy")
+    write("toy-cpu", "extends: toy-cpu\n")
+    assert library.delete("toy-cpu") == shipped()["toy-cpu"]
+    write("broken", "model: [\n")
+    assert library.copy("broken", "still").read_text() == "model: [\n"
+    library.rename("still", "again")
+    for name in ("again", "broken", "other"):
+        library.delete(name)
+    assert users() == {}
 
 
 def test_no_preset_gets_the_name_of_a_shipped_one(write, tmp_path):
@@ -104,15 +114,6 @@ def test_one_that_hides_a_shipped_preset_is_shown_as_such_and_can_be_used(write,
     assert load("toy-cpu").preset.trainer.steps == 4 and draft.path == path
 
 
-def test_a_shadow_that_gets_another_name_uncovers_the_shipped_one(write):
-    write("toy-cpu", "extends: toy-cpu\ntrainer: {steps: 3}\n")
-    assert summary("toy-cpu").shadows
-    library.rename("toy-cpu", "short-toy")
-    assert load("short-toy").preset.trainer.steps == 3
-    assert load("toy-cpu").preset.trainer.steps == 60
-    assert not summary("toy-cpu").shadows
-
-
 def test_an_import_warns_of_keys_that_verl_does_not_have(ppo_tui, tmp_path):
     script = tmp_path / "typo.sh"
     script.write_text("python3 -m verl.trainer.main_ppo trainer.totl_epochs=3 data.train_files=x.parquet\n")
@@ -121,37 +122,12 @@ def test_an_import_warns_of_keys_that_verl_does_not_have(ppo_tui, tmp_path):
     assert "rename trainer.totl_epochs to trainer.epochs" in done.stderr
 
 
-def test_deleting_tells_what_shows_again(write):
-    write("toy-cpu", "extends: toy-cpu\n")
-    write("mine", "model: {path: a/b}\n")
-    assert library.delete("mine") is None
-    assert library.delete("toy-cpu") == shipped()["toy-cpu"]
-    assert users() == {}
-
-
-def test_a_broken_preset_can_be_copied_renamed_and_deleted(write):
-    write("broken", "model: [\n")
-    assert library.copy("broken", "still").read_text() == "model: [\n"
-    library.rename("still", "again")
-    library.delete("again")
-    library.delete("broken")
-    assert users() == {}
-
-
 @pytest.mark.parametrize("name", ["toy-cpu", "gsm8k-0.5b-24gb"])
 def test_shipped_presets_stay(name):
     with pytest.raises(UserError, match=f"preset copy {name} x'"):
         library.rename(name, "x")
     with pytest.raises(UserError, match="name a preset of yours"):
         library.delete(name)
-
-
-def test_one_that_others_extend_is_not_deleted(write):
-    write("base", "model: {path: a/b}\n")
-    write("child", "extends: base\n")
-    with pytest.raises(UserError, match="extended by child"):
-        library.delete("base")
-    assert set(users()) == {"base", "child"}
 
 
 def test_a_script_is_added_with_a_new_name_only(presets, tmp_path):
