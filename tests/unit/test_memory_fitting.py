@@ -95,17 +95,9 @@ def part(found: Estimate, name: str, label: str) -> int:
     return sum(each.bytes for each in phase(found, name).parts if each.label == label)
 
 
-def test_sglang_takes_its_share_of_what_is_free() -> None:
-    vllm = estimated("1x24", "rollout.gpu_memory_utilization=0.6")
-    sglang = estimated("1x24", "rollout.gpu_memory_utilization=0.6", "rollout.engine=sglang")
-    before = 4 * 3 * PARAMETERS  # actor, critic and reference, without Adam
-    less = part(vllm, "rollout", "engine") - part(sglang, "rollout", "engine")
-    assert less == pytest.approx(0.6 * before, rel=1e-3)
-    beyond = [part(each, "rollout", "engine overhead") for each in (vllm, sglang)]
-    assert beyond[1] - beyond[0] == 256 * 151_936 * 24  # it works beside its share
-    none = assumed("1x24", "rollout.gpu_memory_utilization=0.05", "rollout.engine=sglang")
-    levels = [each.level for each in fitting.checks(none)]
-    assert "error" not in levels  # no KV cache is demanded
+@tabled
+def test_a_part_of_a_phase(machine, settings, phase, label, expected):
+    assert part(estimated(machine, *settings), phase, label) == expected
 
 
 def test_a_reward_model_on_the_same_gpus_takes_its_share() -> None:
@@ -123,41 +115,6 @@ def test_a_reward_model_on_the_same_gpus_takes_its_share() -> None:
     finding = next(iter(fitting.checks(assumed("1x24", *model, f"{key}=0.98"))))
     assert "phase 'reward model'" in finding.message and "reward.model_own_gpus=true" in finding.fix
     assert finding.keys == (key,)
-
-
-@tabled
-def test_an_adapter_on_its_way_to_the_engine(machine: str, settings: tuple[str, ...], copied: int) -> None:
-    found = estimated(machine, *LORA, *settings)
-    whole = found.plan.actor.parameters
-    assert part(found, "weights to engine", "weight copy") == pytest.approx(copied * whole, abs=8)
-
-
-def test_whole_weights_of_fsdp2_stay_in_host_memory_until_each_is_sent() -> None:
-    offloaded = ("actor.param_offload=true", "actor.optimizer_offload=true")
-    one = estimated("1x24", *offloaded)
-    two = estimated("1x24", *offloaded, "actor.strategy=fsdp2")
-    assert part(one, "weights to engine", "actor weights, reloaded") == 4 * PARAMETERS
-    assert part(two, "weights to engine", "actor weights, reloaded") == 0
-    assert part(two, "log-probabilities", "actor weights, reloaded") == 4 * PARAMETERS
-
-
-def test_an_engine_with_gpus_of_its_own_is_not_beside_the_trainer() -> None:
-    mode = ("trainer.mode=separate_async", "actor_rollout_ref.rollout.checkpoint_engine.backend=nccl")
-    beside = estimated("1x24", *mode)  # veRL keeps one there that helps out
-    assert part(beside, "rollout", "engine") > 0
-    apart = estimated("1x24", *mode, "actor_rollout_ref.hybrid_engine=false")
-    assert part(apart, "rollout", "engine") == 0
-
-
-def test_a_critic_of_another_size_is_counted_as_such() -> None:
-    small = estimated("1x80", "model.path=Qwen/Qwen2.5-1.5B-Instruct")
-    large = estimated("1x80", "model.path=Qwen/Qwen2.5-1.5B-Instruct", "critic.path=Qwen/Qwen2.5-3B-Instruct")
-    for label in ("critic weights", "bf16 copies of the largest layers"):
-        assert part(large, "update critic", label) > part(small, "update critic", label)
-    assert phase(large, "update actor").gpu > phase(small, "update actor").gpu
-    found = next(iter(fitting.checks(assumed("1x80", "critic.path=somebody/critic"))))
-    assert (found.id, found.level, found.keys) == ("FIT-0", "info", ("critic.model.path",))
-    assert "somebody/critic" in found.message and "as large as the actor" in found.message
 
 
 def test_experts_are_counted_from_the_weights_only(tmp_path: Path) -> None:

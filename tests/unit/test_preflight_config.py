@@ -12,7 +12,6 @@ from tables import tabled
 
 from launcher.check import checks, facts
 from launcher.check.config import RULES
-from launcher.check.config.base import dividing, multiples
 from launcher.check.facts import known_names
 from launcher.check.finding import Finding, in_order
 from launcher.check.subject import Subject, subject
@@ -51,24 +50,9 @@ def test_files_of_adapters_and_tools_are_looked_into(tmp_path: Path):
 
 
 @tabled
-def test_what_an_older_version_refuses(version: str, preset: str, settings: list[str], rules: list[str]):
-    found = errors(older(version, preset, *settings))
+def test_what_an_older_version_refuses(version, preset, settings, rules, on):
+    found = errors(older(version, preset, *settings, on=on))
     assert [finding.id for finding in found] == rules, [finding.message for finding in found]
-
-
-def test_several_turns_up_to_05():
-    turns = "actor_rollout_ref.rollout.multi_turn"
-    what = older("0.5.0", "gsm8k-0.5b-h800", f"{turns}.enable=true")
-    assert [finding.id for finding in errors(what)] == ["V15", "V15"]
-    tools = f"{turns}.tool_config_path={__file__}"  # any file that is there
-    what = older("0.5.0", "gsm8k-grpo-24gb", f"{turns}.enable=true", tools)
-    assert errors(what) == []
-
-
-def test_cpus_of_older_versions():
-    assert [each.id for each in errors(older("0.8.0", "gsm8k-0.5b-24gb", on="1x24 3"))] == ["P3"]
-    assert errors(older("0.8.0", "gsm8k-0.5b-24gb", on="1x24 4")) == []
-    assert errors(older("0.6.1", "gsm8k-0.5b-24gb", on="1x24 2")) == []
 
 
 @pytest.mark.slow
@@ -177,15 +161,6 @@ def test_names_are_judged_where_no_verl_is_installed(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(verl_env, "probe", lambda _: nothing)
     what = subject(load("gsm8k-0.5b-24gb", ["actor.loss_mode=vanila"]), assume="1x24")
     assert what.version == NEWEST and [each.id for each in errors(what)] == ["P19"]
-
-
-def test_figures_that_work():
-    assert dividing(64, 24) == [16, 32]
-    assert dividing(64, 64) == [64]
-    assert dividing(64, 100) == [64]
-    assert dividing(7, 3) == [1, 7]
-    assert multiples(8, 60) == [56, 64]
-    assert multiples(8, 3) == [8]
 
 
 @pytest.mark.parametrize("text", ["3", "x24", "0x24", "1x0", "-1x24", "1 x 24 GB"])

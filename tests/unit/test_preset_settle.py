@@ -42,41 +42,16 @@ def test_other_fixes_change_no_preset(fix: str | dict[str, object]) -> None:
     assert offer(fix).field is None
 
 
-def test_of_examples_the_first_counts_that_leads_on() -> None:
-    key = f"{ACTOR}.ppo_micro_batch_size_per_gpu"
-    fix = {"lower": {key: ["8", "1"]}}
-    for now, wanted in ((64, 8), (8, 1)):
-        found = offer(fix, {"actor": {"ppo_micro_batch_size_per_gpu": now}})
-        assert found.text == f"lower actor.ppo_micro_batch_size_per_gpu from {now} to {wanted}"
-    assert not offers([fix_of(fix)], configuration({"actor": {"ppo_micro_batch_size_per_gpu": 1}}))
+@tabled
+def test_these_are_offered(fixes, preset, expected):
+    assert [each.text for each in offers(map(fix_of, fixes), configuration(preset or PRESET))] == expected
 
 
-def test_a_fix_without_an_example_moves_a_rate_by_five_and_a_count_by_two() -> None:
-    assert offer({"lower": f"{ACTOR}.optim.lr"}).text == "lower actor.lr from 1e-6 to 2e-7"
-    assert offer({"raise": f"{ROLLOUT}.n"}, {"rollout": {"n": 4}}).text == "raise rollout.n from 4 to 8"
-    assert not offers([fix_of({"lower": f"{ACTOR}.ppo_epochs"})], configuration({"actor": {"ppo_epochs": 1}}))
-    batch = offer(
-        {"raise": "data.train_batch_size"}, {"data": {"train_batch_size": 64}, "actor": {"ppo_mini_batch_size": 16}}
-    )
+def test_a_change_brings_along_what_follows_and_another_ppo_tui_has_other_fields() -> None:
+    preset = {"data": {"train_batch_size": 64}, "actor": {"ppo_mini_batch_size": 16}}
+    batch = offer({"raise": "data.train_batch_size"}, preset)
     assert settings_of(batch.edits) == ("data.train_batch_size=128", "actor.ppo_mini_batch_size=32")
-
-
-def test_values_in_force_are_not_advised_and_the_rest_of_a_fix_is() -> None:
-    config = configuration({"actor": {"strategy": "fsdp2", "param_offload": True}})
-    assert not offers([fix_of({"set": {f"{ACTOR}.strategy": "fsdp2"}})], config)
-    both = {f"{ACTOR}.fsdp_config.param_offload": "True", f"{ACTOR}.fsdp_config.optimizer_offload": "True"}
-    (rest,) = offers([fix_of({"set": both})], config)
-    assert rest.text == "set actor.optimizer_offload=true (now false)"
-    assert configuration({"actor": {"no_such_field": 1}}).settings == {}  # of another ppo-tui
-
-
-def test_an_alternative_without_its_first_fix_stands_alone() -> None:
-    config = configuration({"actor": {"strategy": "fsdp2"}})
-    fixes = [
-        fix_of({"set": {f"{ACTOR}.strategy": "fsdp2"}}),
-        fix_of({"or": True, "set": {f"{ACTOR}.strategy": "fsdp"}}),
-    ]
-    assert [each.text for each in offers(fixes, config)] == ["set actor.strategy=fsdp (now fsdp2)"]
+    assert configuration({"actor": {"no_such_field": 1}}).settings == {}
 
 
 @pytest.mark.slow
