@@ -177,7 +177,7 @@ def _reader(hint: Any) -> Read:
     if origin is dict:
         item = _reader(arguments[1])
         return lambda value: {key: item(each) for key, each in _instance(value, dict).items()}
-    if hint is Any:
+    if hint in (Any, object):
         return lambda value: value
     if hint is float:
         return _float

@@ -309,3 +309,8 @@ def test_a_renamed_field_is_read_and_written_under_its_old_name_too() -> None:
     del written["metric"]
     assert check.Bound.from_json(written) == bound
     assert "figure" not in check.Bound(Level.WARN, ">", 1.0).to_json()
+
+
+def test_rows_of_data_keep_all_their_values() -> None:
+    rows = ({"right": True, "level": 1, "tags": None},)
+    assert row_rules.Rows.from_json({"examples": [*rows]}).examples == rows
