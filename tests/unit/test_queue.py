@@ -96,12 +96,6 @@ def test_several_sets_of_gpus_are_used_side_by_side(gpus: list[FakeGpu]) -> None
     assert "GPU 2 is reserved for large" in str(waits()["small"]), "a smaller one does not pass it for ever"
 
 
-def test_a_run_without_named_gpus_has_the_first_ones(gpus: list[FakeGpu]) -> None:
-    live("a", {"trainer.n_gpus_per_node": 3})
-    enqueue("x")
-    assert chosen() == {"x": ("3",)}
-
-
 def test_a_run_has_the_gpus_that_its_shell_named(gpus: list[FakeGpu], monkeypatch: pytest.MonkeyPatch) -> None:
     """On two H200 the queue took GPU 0 for that of a run which had been started with CUDA_VISIBLE_DEVICES=1."""
     with monkeypatch.context() as shell:
@@ -114,6 +108,10 @@ def test_a_run_has_the_gpus_that_its_shell_named(gpus: list[FakeGpu], monkeypatc
     enqueue("y", gpus=("1",))
     enqueue("z", gpus=("3",))
     assert chosen() == {"x": ("0",)}
+    first = live("c", {"trainer.n_gpus_per_node": 1})
+    assert str(waits()["x"]).startswith(f"1 GPU; GPU 0 is used by {first.id}, GPU 1"), (
+        "without names it has the first ones"
+    )
     assert waits()["y"] == f"GPU 1 is used by {run.id}" and waits()["z"] == f"GPU 3 is used by {other.id}"
 
 
@@ -260,15 +258,6 @@ def test_started_now_is_started_whatever_the_machine_does(gpus: list[FakeGpu]) -
     assert chosen() == {"x": ("1",), "y": ("0", "1")}
 
 
-def test_the_order_can_be_changed() -> None:
-    for id in "abcd":
-        enqueue(id, 0)
-    queued.move(queued.find("d"), -2)
-    assert [each.id for each in queued.entries()] == ["a", "d", "b", "c"]
-    queued.move(queued.find("a"), 99)
-    assert [each.id for each in queued.entries()] == ["d", "b", "c", "a"]
-
-
 @pytest.mark.slow
 def test_two_writers_lose_no_change_and_no_entry_comes_back() -> None:
     assert queue_writers.race(12) == []
@@ -279,7 +268,11 @@ def test_a_move_that_fails_leaves_the_old_or_the_new_order(monkeypatch: pytest.M
     for id in "abcde":
         enqueue(id, 0)
         dataclasses.replace(queued.find(id), place=100.0).save()
-    order, write, random = list("abcde"), Queued.write, Random(50)
+    queued.move(queued.find("d"), -2)
+    assert [each.id for each in queued.entries()] == list("adbce")
+    queued.move(queued.find("a"), 99)
+    assert [each.id for each in queued.entries()] == list("dbcea")
+    order, write, random = list("dbcea"), Queued.write, Random(50)
     for _ in range(150):
         id, to, fails = random.choice("abcde"), random.randrange(6), random.choice((None, None, 1, 2, 3))
         moved = [each for each in order if each != id]
@@ -323,9 +316,10 @@ def test_an_entry_whose_run_is_there_waits_no_longer_and_damaged_ones_hide_no_ot
     assert turns()[0].state == "starting"
     with pytest.raises(UserError, match="is being started"):
         entry.remove()
+    (paths.runs_dir() / ".new-0f-x" / "attempts").mkdir(parents=True)  # a start that was killed
     with appearing("x", entry.id) as (run, _):
         pass
-    assert run.id == entry.id and queued.entries() == []
+    assert run.path.is_dir() and run.id == entry.id and queued.entries() == []
     assert not [*paths.queue_dir().glob("*.json")], "it would come back when the run is deleted"
     with pytest.raises(FileExistsError), appearing("x", entry.id):
         pass
@@ -333,14 +327,6 @@ def test_an_entry_whose_run_is_there_waits_no_longer_and_damaged_ones_hide_no_ot
     (paths.queue_dir() / "2.json").write_text('{"id": "2", "name": 3}')
     enqueue("y", 0)
     assert [each.id for each in queued.entries()] == ["y"]
-
-
-def test_a_start_that_was_killed_is_made_anew() -> None:
-    entry = enqueue("0f-x", 0)
-    (paths.runs_dir() / ".new-0f-x" / "attempts").mkdir(parents=True)
-    with appearing("x", entry.id):
-        pass
-    assert entry.run.path.is_dir()
 
 
 def test_what_is_added_is_kept_as_it_is_now(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

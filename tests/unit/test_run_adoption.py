@@ -17,7 +17,7 @@ import pytest
 import typer
 from driven import SLEEPS, driven, known, written
 from stepping import go, stepping_run
-from waiting import wait_for, wait_until
+from waiting import PATIENCE, wait_for, wait_until
 
 from launcher.cli.launch import stop as stop_command
 from launcher.core.files import size
@@ -142,9 +142,10 @@ def test_a_stop_that_the_killed_supervisor_had_begun_is_carried_out(run: RunDir)
 
 
 def freeze(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Freezes the supervisor, for whose answer a stop waits a second from then on."""
+    """Freezes the supervisor, for whose answer a stop waits a second from then on, and for the next one long."""
     os.kill(known(current(run).supervisor).pid, signal.SIGSTOP)
     monkeypatch.setattr("launcher.runs.act.stop.HEARD", 1.0)
+    monkeypatch.setattr("launcher.runs.supervise.spawn.PATIENCE", PATIENCE)
 
 
 def test_a_frozen_supervisor_is_killed_by_the_stop_which_says_so(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:

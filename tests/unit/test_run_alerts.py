@@ -219,6 +219,7 @@ def test_targets_get_the_run_the_verdict_the_value_and_the_command(inbox: list[d
     assert "gone: the service did not take the message" in failures[0] and "hush" not in failures[0]
     command.send({**RISE, "step": 28, "rule": "ENT-1", "to": "WARN", "message": "entropy 0.1"})
     command.send(END)
+    wait_until(lambda: len(inbox) == 2)
     command.close()
     assert [(each["title"], each["message"].splitlines()) for each in inbox] == [
         ("CRITICAL KL-1 · toy", ["step 27: KL-1 CRITICAL: KL 0.93", "ppo-tui attach 7f3a1c"]),
