@@ -149,6 +149,11 @@ def returns(script: str, draw: Any) -> str:
     return script.replace("\n", "\r\n")
 
 
+COSTLY = pytest.mark.nightly("launcher/scripts/", "launcher/preset/", "launcher/verl/", "tests/support/own_script.py")
+
+
+@pytest.mark.slow
+@COSTLY
 @pytest.mark.parametrize("name", SCRIPTS)
 @given(data=st.data())
 @settings(max_examples=25)
@@ -163,6 +168,8 @@ def test_a_wrapped_script_becomes_the_same_preset(name: str, data: st.DataObject
     assert preset_of(text) == preset_of(script), text
 
 
+@pytest.mark.slow
+@COSTLY
 @given(st.text(alphabet=st.sampled_from("`'\"$>\\\n #=+-[](){}|&;<ab.:~0“’")), st.sampled_from(sorted(SCRIPTS)))
 @settings(max_examples=150)
 def test_any_text_is_read_or_refused(text: str, name: str) -> None:

@@ -293,16 +293,16 @@ def test_a_missing_package_has_its_extra(package: str, tmp_path: Path, monkeypat
     assert caught.value.hint == "run pip install 'ppo-tui[trackers]'"
 
 
-@pytest.mark.parametrize("tracker", ["tensorboard", "mlflow", "trackio", pytest.param("wandb", marks=pytest.mark.slow)])
-def test_a_tracker_is_judged_as_the_run_that_it_becomes(
-    tracker: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    if tracker == "wandb":
-        path: Path = request.getfixturevalue("wandb_run")
-    else:
-        path = events_of(tmp_path, 1, 30).parent if tracker == "tensorboard" else database(tmp_path, tracker)
+@pytest.fixture(params=["tensorboard", "mlflow", "trackio", pytest.param("wandb", marks=pytest.mark.slow)])
+def tracked(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """The file of a run of each tracker."""
+    if request.param == "wandb":
+        return next(request.getfixturevalue("wandb_run").glob("*.wandb"))  # type: ignore[no-any-return]
+    return events_of(tmp_path, 1, 30) if request.param == "tensorboard" else database(tmp_path, request.param)
 
-    log, run = resolve(str(path)), import_logs([str(path)])[-1]
+
+def test_a_tracker_is_judged_as_the_run_that_it_becomes(tracked: Path) -> None:
+    log, run = resolve(str(tracked)), import_logs([str(tracked)])[-1]
 
     assert [record.data for _, record in steps(log)] == [record.data for _, record in steps(run)]
     of_log, of_run = judged(log, []), judged(run, [])
@@ -315,17 +315,12 @@ def test_other_folders_and_files_are_not_of_a_tracker(tmp_path: Path) -> None:
     assert not any(map(is_tracker, (tmp_path, tmp_path / "run.log", tmp_path / "missing", Path("\0"))))
 
 
-@pytest.mark.parametrize("tracker", ["tensorboard", "mlflow", "trackio", pytest.param("wandb", marks=pytest.mark.slow)])
-def test_reading_reports_how_far_it_is(tracker: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    if tracker == "wandb":
-        (file,) = request.getfixturevalue("wandb_run").glob("*.wandb")
-    else:
-        file = events_of(tmp_path, 1, 30) if tracker == "tensorboard" else database(tmp_path, tracker)
+def test_reading_reports_how_far_it_is(tracked: Path) -> None:
     told: list[tuple[int, int, str]] = []
     runs = list[RunDir]()
-    import_logs([str(file)], progress=lambda *each: told.append(each), made=runs.append)
+    import_logs([str(tracked)], progress=lambda *each: told.append(each), made=runs.append)
     seen = [each[:2] for each in told if each[2] == "reading"]
-    size = file.stat().st_size
+    size = tracked.stat().st_size
     read = [done for done, _ in seen]
     assert {total for _, total in seen} == {size} and read == sorted(read) and len(set(read)) > 2
     done, total, doing = told[-1]
