@@ -15,6 +15,7 @@ from launcher.check.subject import subject
 from launcher.core.errors import UserError
 from launcher.preset import rehearsal
 from launcher.preset.files import LoadedPreset, load, shipped
+from launcher.preset.schema import FIELDS, value_of
 
 
 def rehearsed(name: str, *settings: str) -> LoadedPreset:
@@ -34,28 +35,11 @@ def test_every_shipped_preset_is_one_that_the_cpu_can_run(name: str):
     )
 
 
-def test_what_is_not_about_the_device_or_the_size_stays():
-    small = rehearsed("gsm8k-grpo-24gb", "+data.mine=3", "actor.lr=2e-6", "trainer.loggers=[wandb]", "kl.loss_coef=0.5")
-    preset = small.preset
-    assert (preset.actor.lr, preset.kl.loss_coef, preset.algorithm) == (2e-6, 0.5, "grpo")
-    assert preset.overrides["+data.mine"] == 3 and preset.rollout.n == 2
-    assert preset.trainer.loggers == []  # a rehearsal tells no tracker
-
-
-def test_alerts_and_clusters_of_the_run_are_not_those_of_its_rehearsal():
-    settings = ("health.KL-1.mute=true", "cluster.address=10.0.0.1:8265", "cluster.submit=true")
-    preset = rehearsed("gsm8k-grpo-24gb", *settings).preset
-    assert (preset.health, preset.cluster.address, preset.cluster.submit) == ({}, None, False)
-
-
-def test_what_the_preset_sets_wrong_stays_wrong():
-    preset = rehearsed("gsm8k-0.5b-8gpu", "actor.fsdp_size=0", "actor.ppo_micro_batch_size_per_gpu=null").preset
-    assert (preset.actor.fsdp_size, preset.actor.ppo_micro_batch_size_per_gpu) == (0, None)
-
-
-def test_separate_async_has_a_place_for_its_engine():
-    preset = rehearsed("gsm8k-grpo-24gb", "trainer.mode=separate_async", "trainer.parameter_sync_step=3").preset
-    assert (preset.rollout.gpus, preset.rollout.weight_transfer, preset.data.train_batch_size) == (1, "gloo", 3)
+@tabled
+def test_a_rehearsal_has_these_values(name, settings, expected):
+    preset = rehearsed(name, *settings).preset
+    assert {field: value_of(preset, FIELDS[field]) for field in expected} == expected
+    assert preset.overrides.get("+data.mine") == (3 if "+data.mine=3" in settings else None)
 
 
 @tabled

@@ -5,7 +5,6 @@ import operator
 from collections.abc import Iterator, Mapping
 from typing import Any, get_origin, get_type_hints
 
-import pytest
 from tables import tabled
 
 from launcher.health.catalogue import rules
@@ -27,46 +26,23 @@ from launcher.verl.defaults import NEWEST
 from tui.pages.editor.preset_form import flag_advice
 
 # Keys that people meet and that stay under overrides: megatron's, multi-modal, deprecated and internal ones.
-APPENDED = {
-    "actor_rollout_ref.model.override_config.attn_implementation",
-    "critic.model.override_config.attn_implementation",
-    "critic.ppo_infer_max_token_len_per_gpu",
-    "ray_kwargs.ray_init.address",
-}
+APPENDED = {f"{model}.override_config.attn_implementation" for model in ("actor_rollout_ref.model", "critic.model")}
+APPENDED |= {"critic.ppo_infer_max_token_len_per_gpu", "ray_kwargs.ray_init.address"}
+WITHOUT_DEFAULT = ("", "data.train_files", "data.val_files", "trainer.logger")
 
 
-def test_every_key_of_a_field_is_one_of_verls():
-    known = set(verl_keys(version=NEWEST))
-    assert {spec.key for spec in FIELDS.values() if spec.key} - known == APPENDED
-    assert {spec.key for spec in FIELDS.values() if spec.plus} == APPENDED
-
-
-def test_no_two_fields_share_a_key():
-    assert len(BY_KEY) == sum(bool(spec.key) for spec in FIELDS.values())
-
-
-@pytest.mark.parametrize("spec", FIELDS.values(), ids=lambda spec: spec.name)
-def test_each_field_says_what_it_is(spec):
-    assert spec.help.endswith((".", "...")), "one sentence"
-    assert 8 <= len(spec.help) <= 110
-    assert spec.allowed
-    if int in spec.types or float in spec.types:
-        assert spec.scale
-        assert spec.step > 0
-    assert not spec.choices or not spec.scale
-
-
-WITH_DEFAULT = [
-    spec
-    for spec in FIELDS.values()
-    if spec.key not in ("", "data.train_files", "data.val_files", "trainer.logger")
-    and EffectiveConfig().get(spec.key) is not None
-]
-
-
-@pytest.mark.parametrize("spec", WITH_DEFAULT, ids=lambda spec: spec.name)
-def test_verls_default_is_allowed_by_our_types(spec):
-    assert spec.allows(spec.from_verl(EffectiveConfig().get(spec.key)))
+def test_each_field_says_what_it_is_and_allows_verls_default():
+    known, config, preset = set(verl_keys(version=NEWEST)), EffectiveConfig(), preset_of({})
+    assert len(BY_KEY) == sum(bool(spec.key) for spec in FIELDS.values()), "no two share a key"
+    for name, spec in FIELDS.items():
+        assert bool(spec.key and spec.key not in known) == bool(spec.plus) == (spec.key in APPENDED), name
+        assert spec.help.endswith((".", "...")) and 8 <= len(spec.help) <= 110 and spec.allowed, name
+        if int in spec.types or float in spec.types:
+            assert spec.scale and spec.step > 0, name
+        assert not spec.choices or not spec.scale, name
+        default = None if spec.key in WITHOUT_DEFAULT else config.get(spec.key)
+        assert default is None or spec.allows(spec.from_verl(default)), name
+        assert value_of(preset, spec) == spec.default, name
 
 
 def declared(model: type[Group], path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
@@ -77,20 +53,12 @@ def declared(model: type[Group], path: tuple[str, ...] = ()) -> Iterator[tuple[s
             yield ".".join((*path, name)), kind
 
 
-@pytest.mark.parametrize(("name", "kind"), declared(Preset))
-def test_an_attribute_that_code_reads_is_a_row_of_its_type(name, kind):
-    spec = FIELDS[name]
-    kinds = [*(spec.types or [str]), *([type(None)] if spec.nullable else [])]
-    if get_origin(kind) is Mapping:  # which nobody changes
-        kind = dict[str, object]
-    assert kind == functools.reduce(operator.or_, kinds)
-
-
-def test_every_row_is_an_attribute_with_its_default():
-    preset = preset_of({})
-    assert {spec.name: value_of(preset, spec) for spec in FIELDS.values()} == {
-        spec.name: spec.default for spec in FIELDS.values()
-    }
+def test_an_attribute_that_code_reads_is_a_row_of_its_type():
+    for name, kind in declared(Preset):
+        spec = FIELDS[name]
+        kinds = [*(spec.types or [str]), *([type(None)] if spec.nullable else [])]
+        kind = dict[str, object] if get_origin(kind) is Mapping else kind  # which nobody changes
+        assert kind == functools.reduce(operator.or_, kinds), name
 
 
 @tabled

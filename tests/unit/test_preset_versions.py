@@ -56,12 +56,9 @@ def test_shipped_presets_set_nothing_that_is_ignored_but_what_is_demanded():
         assert {key for key, _ in ignored(set_here, "0.9.1")} <= {"critic.ppo_micro_batch_size_per_gpu"}
 
 
-@pytest.mark.parametrize("version", ["0.5.0", "0.9", "0.9.1", "1.0rc1"])
-def test_versions_that_can_be_launched(version):
-    versions.check(version)
-
-
-@pytest.mark.parametrize("version", ["0.4.1", "0.1", ""])
-def test_versions_that_are_too_old(version):
-    with pytest.raises(UserError, match=r"0\.5\.0 or newer"):
+def test_versions_that_can_be_launched():
+    for version in ("0.5.0", "0.9", "0.9.1", "1.0rc1"):
         versions.check(version)
+    for version in ("0.4.1", "0.1", ""):
+        with pytest.raises(UserError, match=r"0\.5\.0 or newer"):
+            versions.check(version)
