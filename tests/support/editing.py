@@ -1,8 +1,10 @@
 """What tests of the preset editor share."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
-from pilots import until
+from pilots import User, until
 from textual.pilot import Pilot
 
 from launcher.cli.screen import ScreenRequest
@@ -17,6 +19,16 @@ MINE = "# mine\nextends: toy-cpu\nactor:\n  lr: 2e-4   # lower\n"
 
 def editor(preset: str = "mine", field: str | None = None, **more: Any) -> PpoTui:
     return PpoTui(ScreenRequest(preset=preset, field=field, **more))
+
+
+@asynccontextmanager
+async def edit(*what: Any, size: tuple[int, int] = HOME, **more: Any) -> AsyncIterator[User]:
+    """The editor, which may still be checking."""
+    app = editor(*what, **more)
+    async with app.run_test(size=size):
+        user = User(app)
+        await user()
+        yield user
 
 
 async def checked(pilot: Pilot[Any]) -> None:
@@ -35,3 +47,8 @@ def text_of(pilot: Pilot[Any], selector: str) -> str:
 
 def head(pilot: Pilot[Any]) -> str:
     return text_of(pilot, "#editor-head")
+
+
+def value(user: User, field: str = "actor.lr") -> Any:
+    """Of the draft."""
+    return user.screen.draft.value(tuple(field.split(".")))

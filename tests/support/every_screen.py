@@ -85,3 +85,10 @@ async def walk(pilot: Pilot[Any], screen: str, looks: int = 1200) -> None:
         await until(pilot, lambda before=before: pilot.app.screen is not before, looks)
         await pilot.pause()
     assert screen in [kind.__name__ for kind in type(pilot.app.screen).__mro__], pilot.app.said
+
+
+async def back(pilot: Pilot[Any], below: Screen[Any]) -> None:
+    """Takes away what is over a screen."""
+    while pilot.app.screen is not below:
+        pilot.app.pop_screen()
+        await pilot.pause()

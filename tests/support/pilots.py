@@ -3,6 +3,7 @@
 import html
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 from rich.cells import cell_len
@@ -11,6 +12,7 @@ from textual.app import App
 from textual.containers import ScrollableContainer
 from textual.pilot import Pilot
 from textual.widget import Widget
+from textual.worker import WorkerCancelled
 
 from tui.kit.widgets.log_tail import LogTail
 from tui.kit.widgets.message_line import MessageLine
@@ -26,7 +28,56 @@ async def until(pilot: Pilot[Any], found: Callable[[], Any], looks: int = 1200) 
         if found():
             return
         await pilot.pause(0.05)
-    raise AssertionError("it never came")
+    raise AssertionError(f"it never came to {pilot.app.screen}")
+
+
+class User(Pilot[Any]):
+    """Somebody before the screen: `await user("x", "ConfirmScreen", "y", lambda: done)`."""
+
+    async def __call__(self, *steps: str | float | Callable[[], Any]) -> None:
+        """Presses keys, waits for a screen of a name or a condition, for all work ("..."), or some seconds."""
+        keys: list[str] = []
+        for step in (*steps, 0):
+            if isinstance(step, str) and step != "..." and not step.endswith("Screen"):
+                keys.append(step)
+                continue
+            await self.press(*keys)
+            await self.pause(step if isinstance(step, float) else None)
+            keys = []
+            if step == "...":
+                with suppress(WorkerCancelled):  # by another one of its kind
+                    await self.app.workers.wait_for_complete()
+                await until(self, lambda: not any(worker.is_running for worker in self.app.workers))
+                await self.pause()
+            elif isinstance(step, str):
+                await until(self, lambda name=step: self.is_on(name))
+            elif callable(step):
+                await until(self, step)
+
+    def is_on(self, name: str) -> bool:
+        return name in [kind.__name__ for kind in type(self.screen).__mro__] and self.screen.is_mounted
+
+    @property
+    def screen(self) -> Any:
+        return self.app.screen
+
+    @property
+    def message(self) -> str:
+        return message(self.app)
+
+    @property
+    def seen(self) -> str:
+        """What is on the screen, as text."""
+        return "\n".join(picture(self.app))
+
+    def one(self, selector: Any) -> Any:
+        """The widget of a kind, of a kind's name or of an id."""
+        return self.screen.query_one(selector)
+
+    def drawn(self, selector: Any, which: int = 0) -> str:
+        """What one of the widgets of a kind draws, as text."""
+        widget = list(self.screen.query(selector))[which]
+        return words(widget.draw(*widget.size))
 
 
 def at_once(pilot: Pilot[Any], keys: Iterable[str]) -> None:
@@ -38,8 +89,12 @@ def at_once(pilot: Pilot[Any], keys: Iterable[str]) -> None:
 
 def drawn(app: App[Any], kind: type[Painted], which: int = 0) -> str:
     """What one of the widgets of a kind draws, as text."""
-    widget = list(app.screen.query(kind))[which]
-    return "\n".join("".join(text for text, _ in row) for row in widget.draw(*widget.size))
+    return User(app).drawn(kind, which)
+
+
+def words(rows: Iterable[Any]) -> str:
+    """Drawn rows as text."""
+    return "\n".join("".join(text for text, _ in row) for row in rows)
 
 
 def message(app: App[Any]) -> str:

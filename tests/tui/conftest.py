@@ -6,20 +6,21 @@ import gzip
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import caches
 import pytest
+from editing import MINE
+from pilots import User
+from textual.app import App
 
 from launcher.cli.screen import ScreenRequest
 from launcher.data.toy import RECIPE
 from launcher.health.checklist import Checklist
 from launcher.health.verdict import sort
 from launcher.metrics.records import StepRecord, read_metrics
-from launcher.record.check import Check
 from launcher.record.events import Event, LevelChange
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
@@ -34,31 +35,8 @@ from tui.app import PpoTui
 LOGS = Path(__file__).parent.parent / "data" / "logs"
 START = 1_795_255_787.0  # when the recorded run began, unix seconds
 GIB = 1 << 30
-
-RULES = (
-    "NUM-1",
-    "KL-0",
-    "KL-1",
-    "KL-2",
-    "KL-3",
-    "KL-4",
-    "CLIP-1",
-    "ENT-1",
-    "ENT-2",
-    "REW-1",
-    "REW-2",
-    "SIG-1",
-    "LEN-1",
-    "TRUNC-1",
-    "CRIT-1",
-    "GRAD-1",
-    "MIS-1",
-    "STALE-1",
-    "THR-1",
-    "MEM-1",
-    "STALL-1",
-    "ERR-1",
-)
+RULES = ("NUM-1", "KL-0", "KL-1", "KL-2", "KL-3", "KL-4", "CLIP-1", "ENT-1", "ENT-2", "REW-1", "REW-2")
+RULES += ("SIG-1", "LEN-1", "TRUNC-1", "CRIT-1", "GRAD-1", "MIS-1", "STALE-1", "THR-1", "MEM-1", "STALL-1", "ERR-1")
 FIGURES = {
     "KL-1": "KL 0.31 vs usual 0.24",
     "ENT-1": "entropy 0.231, 5-step ratio 0.94",
@@ -69,11 +47,11 @@ FIGURES = {
 
 
 @functools.cache
-def _recording() -> list[dict[str, Any]]:
+def _recording():
     return [json.loads(line) for line in gzip.decompress((LOGS / "cpu-toy.jsonl.gz").read_bytes()).splitlines()]
 
 
-def recorded(limit: int = 80) -> list[StepRecord]:
+def recorded(limit=80):
     """The steps of the recorded run (80, and the validation before them)."""
     return [
         StepRecord(row["step"], START + 40 + 2.1 * row["step"], None, read_metrics(row["data"]))
@@ -82,22 +60,18 @@ def recorded(limit: int = 80) -> list[StepRecord]:
     ]
 
 
-def made_up(count: int, **values: Any) -> list[StepRecord]:
+def made_up(count, **values):
     """`count` steps with these metrics (`perf__throughput` is perf/throughput); a callable gets the step."""
-    names = {key: key.replace("__", "/") for key in values}
-    return [
-        StepRecord(
-            step,
-            START + step,
-            None,
-            {names[key]: float(value(step) if callable(value) else value) for key, value in values.items()},
-        )
-        for step in range(1, count + 1)
-    ]
+    named = {key.replace("__", "/"): value for key, value in values.items()}
+
+    def at(step):
+        return {key: float(value(step) if callable(value) else value) for key, value in named.items()}
+
+    return [StepRecord(step, START + step, None, at(step)) for step in range(1, count + 1)]
 
 
 @functools.cache
-def _judged() -> dict[str, Check]:
+def _judged():
     """The rows of the recorded run at step 62, with their metrics, limits and advice."""
     checklist = Checklist()
     for record in recorded(62):
@@ -105,7 +79,7 @@ def _judged() -> dict[str, Check]:
     return {check.rule: check for check in checklist.checks()}
 
 
-def checks(**levels: tuple[str, str]) -> tuple[Check, ...]:
+def checks(**levels):
     """Rows of the checklist: OK but for those named (`KL_4=("WARN", "KL rose ...")`) and two without data."""
     rows = []
     for rule in RULES:
@@ -113,55 +87,27 @@ def checks(**levels: tuple[str, str]) -> tuple[Check, ...]:
         level = Level[word]
         if rule in ("KL-3", "STALE-1"):
             level, message = Level.N_A, "not logged by this run"
-        since = 60 if level > Level.OK else None
-        said = {"level": level, "message": message, "since": since, "cleared": None, "was": None}
-        rows.append(dataclasses.replace(_judged()[rule], **said))
+        said = {"level": level, "message": message, "since": 60 if level > Level.OK else None}
+        rows.append(dataclasses.replace(_judged()[rule], **said, cleared=None, was=None))
     return tuple(sort(rows))
 
 
-def running(**more: Any) -> RunState:
+def running(**more):
     """The state of a live run; its supervisor is this test's own process."""
     me = ProcessId.of(os.getpid())
-    known: dict[str, Any] = {
-        "state": "running",
-        "phase": "rollout",
-        "phase_since": START + 200,
-        "attempt": 1,
-        "supervisor": me,
-        "driver": me,
-        "step": 62,
-        "total": 80,
-        "eta": 38.0,
-        "step_seconds": 2.1,
-        "rollout": Rollout(finished=24, total=32),
-        "verdict": "OK",
-        "checks": checks(),
-        "created": START,
-        "started": START,
-        "updated": START + 200,
-        "heartbeat": time.time(),
-    }
-    return RunState(**known | more)
+    known = {"state": "running", "phase": "rollout", "rollout": Rollout(finished=24, total=32)}
+    known |= {"attempt": 1, "supervisor": me, "driver": me, "verdict": "OK", "checks": checks()}
+    known |= {"step": 62, "total": 80, "eta": 38.0, "step_seconds": 2.1}
+    known |= {"created": START, "started": START, "updated": START + 200, "phase_since": START + 200}
+    return RunState(**known | {"heartbeat": time.time()} | more)
 
 
-def ended(state: str, **more: Any) -> RunState:
+def ended(state, **more):
     """The state of a run that is over."""
-    known = {"state": state, "phase": "final", "rollout": None, "eta": None, "heartbeat": START + 200}
-    return running(**known | more)
+    return running(**{"state": state, "phase": "final", "rollout": None, "eta": None, "heartbeat": START + 200} | more)
 
 
-def write_run(
-    home: Path,
-    *,
-    name: str = "toy-cpu",
-    hex_id: str = "7f3a1c",
-    attempts: Sequence[Sequence[StepRecord]] = (),
-    state: RunState | None = None,
-    events: Sequence[Event] = (),
-    machine: Sequence[MachineSample] = (),
-    log: str = "",
-    **info: Any,
-) -> Path:
+def write_run(home, *, name="toy-cpu", hex_id="7f3a1c", attempts=(), state=None, events=(), machine=(), log="", **info):
     """A whole run directory; returns its path. `info` are further fields of run.yaml."""
     run = RunDir(home / "runs" / f"{hex_id}-{name}")
     run.attempts.mkdir(parents=True)
@@ -180,12 +126,7 @@ def write_run(
     return run.path
 
 
-def write_state(run: Path, state: RunState) -> None:
-    """Replaces state.json."""
-    state.write(RunDir(run).state)
-
-
-def write_info(run: Path, **info: Any) -> RunInfo:
+def write_info(run, **info):
     """Changes these fields of run.yaml; returns what it says then."""
     directory = RunDir(run)
     changed = dataclasses.replace(directory.read_info(), **info)
@@ -193,18 +134,18 @@ def write_info(run: Path, **info: Any) -> RunInfo:
     return changed
 
 
-def add_events(run: Path, *events: Event) -> None:
+def add_events(run, *events):
     """Appends to events.jsonl."""
     with RunDir(run).events.open("ab") as file:
         file.writelines(event.to_line() for event in events)
 
 
-def write_samples(run: RunDir, samples: Sequence[MachineSample]) -> None:
+def write_samples(run, samples):
     """Replaces gpu.jsonl."""
     run.machine.write_text("".join(json.dumps(sample.to_json()) + "\n" for sample in samples))
 
 
-def write_responses(run: RunDir) -> None:
+def write_responses(run):
     """Eight equal responses at each of two steps."""
     run.rollouts.mkdir(parents=True)
     for step in (59, 60):
@@ -212,31 +153,23 @@ def write_responses(run: RunDir) -> None:
         (run.rollouts / f"{step}.jsonl").write_text(f"{json.dumps(response)}\n" * 8)
 
 
-def host_sample(**more: Any) -> MachineSample:
+def host_sample(**more):
     """A sample of a machine without a GPU."""
     host, run = HostSample(int(9.2 * GIB), 31 * GIB), ProcessesSample(int(3.4 * GIB))
     return MachineSample(**{"t": START + 200, "host": host, "run": run, **more})
 
 
-def gpu_sample(count: int) -> MachineSample:
+def gpu_sample(count):
     """A sample of a machine with `count` GPUs."""
-    gpus = [
-        GpuSample(
-            i,
-            "NVIDIA GeForce RTX 4090",
-            used=int((19.4 + 0.3 * i) * GIB),
-            total=24 * GIB,
-            util=97 - i,
-            power=312 + i,
-            temp=71 - i,
-            run_used=19 * GIB,
-        )
-        for i in range(count)
-    ]
-    return host_sample(gpus=tuple(gpus))
+
+    def gpu(i):
+        used, figures = int((19.4 + 0.3 * i) * GIB), {"util": 97 - i, "power": 312 + i, "temp": 71 - i}
+        return GpuSample(i, "NVIDIA GeForce RTX 4090", used, 24 * GIB, run_used=19 * GIB, **figures)
+
+    return host_sample(gpus=tuple(map(gpu, range(count))))
 
 
-def rise(step: int, rule: str, to: str, message: str, before: str = "OK") -> Event:
+def rise(step, rule, to, message, before="OK"):
     """A health rule that rose, or with `before` went from another level."""
     return Event(START + step, LevelChange(step, rule, Level[before], Level[to], message))
 
@@ -249,7 +182,7 @@ LAST_WORDS = (
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: Path) -> Iterator[Path]:
+def home(tmp_path, monkeypatch, shared):
     """A PPO_TUI_HOME without runs. The toy task counts as built: no screen is about that minute of training."""
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
     caches.share(tmp_path, shared)
@@ -261,49 +194,60 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: Path) -> Itera
 
 
 @pytest.fixture
-def make(home: Path) -> SimpleNamespace:
-    """The makers of this file, and `make.app(run, ...)`, the application on a run."""
-
-    def app(run: Path | None = None, *, read_only: bool = False, compare: Sequence[Path] = (), **look: Any) -> PpoTui:
-        path, compared = str(run) if run else None, tuple(str(each) for each in compare)
-        return PpoTui(ScreenRequest(run=path, read_only=read_only, compare=compared, settings=Settings(**look)))
-
-    return SimpleNamespace(
-        run=functools.partial(write_run, home),
-        app=app,
-        write_state=write_state,
-        write_info=write_info,
-        write_samples=write_samples,
-        write_responses=write_responses,
-        add_events=add_events,
-        recorded=recorded,
-        made_up=made_up,
-        checks=checks,
-        running=running,
-        ended=ended,
-        host=host_sample,
-        gpus=gpu_sample,
-        rise=rise,
-        log=LAST_WORDS,
-        start=START,
-    )
+def mine(home):
+    """A preset of the user."""
+    (home / "presets").mkdir()
+    (home / "presets" / "mine.yaml").write_text(MINE)
+    return home / "presets" / "mine.yaml"
 
 
 @pytest.fixture
-def warned(make: SimpleNamespace) -> Path:
+def make(home):
+    """The makers of this file, and `make.app(run, ...)`, the application on a run."""
+
+    def app(run=None, *, read_only=False, compare=(), **look):
+        request = ScreenRequest(run=str(run) if run else None, compare=tuple(map(str, compare)), read_only=read_only)
+        return PpoTui(dataclasses.replace(request, settings=Settings(**look)))
+
+    @asynccontextmanager
+    async def opened(run=None, *, size=(80, 24), **more):
+        """The application, once the work that it begins with is done."""
+        shown = run if isinstance(run, App) else app(run, **more)
+        async with shown.run_test(size=size):
+            user = User(shown)
+            await user("...")
+            yield user
+
+    named = (write_info, write_samples, write_responses, add_events, recorded, made_up, checks, running, ended, rise)
+    makers = {each.__name__: each for each in named} | {"host": host_sample, "gpus": gpu_sample}
+    makers |= {"app": app, "open": opened, "run": functools.partial(write_run, home)}
+    makers |= {"write_state": lambda run, state: state.write(RunDir(run).state)}
+    return SimpleNamespace(**makers, log=LAST_WORDS, start=START)
+
+
+@pytest.fixture
+def shot(snap_compare):
+    """Compares an application with its picture, after the steps of a `User`."""
+
+    def compare(app, *steps, size=(80, 24), first="..."):
+        async def ready(pilot):
+            await User(pilot.app)(first, *steps)
+
+        return snap_compare(app, terminal_size=size, run_before=ready)
+
+    return compare
+
+
+@pytest.fixture
+def warned(make):
     """A live run at step 62 of 80 with one warning: the dashboard at its fullest."""
     message = "KL rose by 0.12 in 20 steps while the reward changed by 0.01"
-    path: Path = make.run(
-        attempts=[recorded(62)],
-        state=running(verdict="WARN", flags=("KL-4",), checks=checks(KL_4=("WARN", message))),
-        events=[rise(57, "KL-4", "WARN", message)],
-        machine=[gpu_sample(1)],
-        log=LAST_WORDS,
-    )
-    return path
+    state = running(verdict="WARN", flags=("KL-4",), checks=checks(KL_4=("WARN", message)))
+    more = {"events": [rise(57, "KL-4", "WARN", message)], "machine": [gpu_sample(1)], "log": LAST_WORDS}
+    return make.run(attempts=[recorded(62)], state=state, **more)
 
 
-def pytest_make_parametrize_id(val: object) -> str | None:
+def pytest_make_parametrize_id(val):
     """Sizes and keys by their names, `80x24` and `v-enter`: snapshots are called so."""
     if isinstance(val, tuple) and len(val) == 2 and all(type(side) is int for side in val):
         return f"{val[0]}x{val[1]}"
