@@ -1,147 +1,90 @@
 """A preset made of a pasted command or a script, from the list."""
 
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
-from pilots import message, until
 from textual.events import Paste
-from textual.pilot import Pilot
-from textual.widgets import Static, TextArea
+from textual.widgets import TextArea
 
 from launcher.preset.files import load, users
-from tui.kit.dialogs.ask import AskScreen
-from tui.kit.dialogs.choose import ChooseScreen, ConfirmScreen
-from tui.kit.dialogs.paste import PasteScreen
-from tui.pages.editor.screen import EditorScreen
-from tui.pages.runs.screen import RunsScreen
 
-HOME = (80, 24)
 COMMAND = """python3 -m verl.trainer.main_ppo \\
   data.train_batch_size=32 actor_rollout_ref.actor.optim.lr=2e-6 \\
   trainer.n_gpus_per_node=1 actor_rollout_ref.rollout.tensor_model_parallel_size=1
 """
 
 
-async def asked(pilot: Pilot[Any], text: str) -> None:
+async def asked(user, text):
     """Opens the question and pastes a text into it."""
-    await until(pilot, lambda: isinstance(pilot.app.screen, RunsScreen))
-    await pilot.press("i")
-    await until(pilot, lambda: isinstance(pilot.app.screen, PasteScreen))
-    area = pilot.app.screen.query_one(TextArea)
-    area.insert(text)
-    await until(pilot, lambda: area.text == text)
+    await user("RunsScreen", "i", "PasteScreen")
+    user.one("TextArea").insert(text)
+    await user(lambda: user.one("TextArea").text == text)
 
 
-async def test_a_pasted_command_becomes_a_preset_and_is_opened(make: SimpleNamespace, home: Path) -> None:
-    async with make.app().run_test(size=HOME) as pilot:
-        await asked(pilot, COMMAND)
-        await pilot.press("f2")
-        await until(pilot, lambda: isinstance(pilot.app.screen, AskScreen))
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, EditorScreen))
-        assert load("imported").preset.actor.lr == 2e-6
-        assert load("imported").preset.data.train_batch_size == 32
+def dialog(user):
+    return " ".join(str(each.content) for each in user.screen.query("Static"))
 
 
-async def test_a_script_is_named_by_its_path(make: SimpleNamespace, home: Path, tmp_path: Path) -> None:
+def wrong(user):
+    return str(user.one("#wrong").content)
+
+
+async def test_a_pasted_command_and_a_script_become_presets_and_are_opened(make, home, tmp_path):
     (tmp_path / "mine.sh").write_text(COMMAND)
-    async with make.app().run_test(size=HOME) as pilot:
-        await asked(pilot, f"{tmp_path}/mine.sh")
-        await pilot.press("f2")
-        await until(pilot, lambda: isinstance(pilot.app.screen, AskScreen))
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, EditorScreen) and pilot.app.screen.is_mounted)
-        assert "mine" in users()
+    async with make.open(size=(20, 5)) as user:
+        await asked(user, COMMAND)  # the smallest terminal can ask
+        await user.resize_terminal(80, 24)
+        for text, name in ((COMMAND, "imported"), (f"{tmp_path}/mine.sh", "mine")):
+            if name == "mine":
+                await asked(user, text)
+            await user("f2", "AskScreen", "enter", "EditorScreen")
+            found = load(name).preset
+            assert found.actor.lr == 2e-6 and found.data.train_batch_size == 32
+            await user("escape", "RunsScreen")
+        await asked(user, "")
+        user.app.post_message(Paste(COMMAND))  # a slow line may bring a paste and the key behind it at once
+        user.app.simulate_key("f2")
+        await user("AskScreen")
 
 
 @pytest.mark.parametrize(("key", "seed"), [("j", 7), ("s", None)])
-async def test_a_command_is_joined_over_its_comment(
-    make: SimpleNamespace, home: Path, tmp_path: Path, key: str, seed: int | None
-) -> None:
+async def test_a_command_is_joined_over_its_comment(make, home, tmp_path, key, seed):
     names = [f"+a.very_long_name_of_a_setting_{number}=1" for number in range(17)]
     below = " \\\n  ".join(["data.seed=7", *names])
     (tmp_path / "mine.sh").write_text(f"{COMMAND.rstrip()} \\\n  # algorithm=ppo \\\n  {below}\n")
-    async with make.app().run_test(size=HOME) as pilot:
-        await asked(pilot, f"{tmp_path}/mine.sh")
-        await pilot.press("f2")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ChooseScreen))
-        said = str(pilot.app.screen.query_one("#details Static", Static).render())
+    async with make.open() as user:
+        await asked(user, f"{tmp_path}/mine.sh")
+        await user("f2", "ChooseScreen")
+        said = str(user.one("#details Static").render())
         assert "data.seed=7" in said and all(each in said for each in names)
-        await pilot.press(key)
-        await until(pilot, lambda: isinstance(pilot.app.screen, AskScreen))
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, EditorScreen) and pilot.app.screen.is_mounted)
+        await user(key, "AskScreen", "enter", "EditorScreen")
         assert load("mine").preset.data.seed == seed
 
 
-async def test_what_would_train_differently_is_asked_about(make: SimpleNamespace, home: Path, tmp_path: Path) -> None:
+async def test_what_would_train_differently_is_asked_about(make, home, tmp_path):
     (tmp_path / "mine.sh").write_text(f"{COMMAND.rstrip()} data.seed=$SEED trainer.nnodes=$(nproc)\n")
-    async with make.app().run_test(size=HOME) as pilot:
-        for key, made in (("n", False), ("y", True)):
-            await asked(pilot, f"{tmp_path}/mine.sh SEED=7")
-            await pilot.press("f2")
-            await until(pilot, lambda: isinstance(pilot.app.screen, ConfirmScreen))
-            shown = " ".join(str(each.content) for each in pilot.app.screen.query(Static))
-            assert "trainer.nnodes is known only when the script runs: $(nproc)" in shown and "SEED" not in shown
-            await pilot.press(key)
-            if made:
-                await until(pilot, lambda: isinstance(pilot.app.screen, AskScreen))
-                await pilot.press("enter")
-                await until(pilot, lambda: "mine" in users())
-            else:
-                await until(pilot, lambda: isinstance(pilot.app.screen, RunsScreen))
+    async with make.open() as user:
+        for key, after in (("n", ["RunsScreen"]), ("y", ["AskScreen", "enter", lambda: "mine" in users()])):
+            await asked(user, f"{tmp_path}/mine.sh SEED=7")
+            await user("f2", "ConfirmScreen")
+            assert "trainer.nnodes is known only when the script runs: $(nproc)" in dialog(user)
+            assert "SEED" not in dialog(user)
+            await user(key, *after)
         assert load("mine").preset.data.seed == 7
 
 
-async def test_what_is_no_command_is_refused_and_kept(make: SimpleNamespace, home: Path) -> None:
-    async with make.app().run_test(size=HOME) as pilot:
-        await asked(pilot, "pip install verl")
-        await pilot.press("f2")
-        said = pilot.app.screen.query_one("#wrong", Static)
-        await until(pilot, lambda: "no veRL overrides" in str(said.content))
-        assert pilot.app.screen.query_one(TextArea).text == "pip install verl"
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(pilot.app.screen, RunsScreen))
-        assert not users()
-
-
-async def test_a_path_that_leads_nowhere_is_named(make: SimpleNamespace, home: Path, tmp_path: Path) -> None:
+async def test_what_is_no_command_is_refused_and_kept_until_the_text_is_another(make, home, tmp_path):
     (tmp_path / "mine.sh").write_text(COMMAND)
-    async with make.app().run_test(size=HOME) as pilot:
-        await asked(pilot, f"{tmp_path}/mime.sh")
-        await pilot.press("f2")
-        said = pilot.app.screen.query_one("#wrong", Static)
-        await until(pilot, lambda: "mime.sh; did you mean 'mine.sh'?" in str(said.content))
-
-
-async def test_a_refusal_stays_until_the_text_is_another(make: SimpleNamespace, home: Path) -> None:
-    async with make.app().run_test(size=HOME) as pilot:
-        await asked(pilot, "pip install verl")
-        screen, said = pilot.app.screen, pilot.app.screen.query_one("#wrong", Static)
-        area = screen.query_one(TextArea)
-        await pilot.press("f2")
+    async with make.open() as user:
+        await asked(user, "pip install verl")
+        screen, area = user.screen, user.one("TextArea")
+        await user("f2", lambda: "no veRL overrides" in wrong(user))
         screen.post_message(TextArea.Changed(area))  # that of the paste, late
-        await pilot.pause()
-        assert "no veRL overrides" in str(said.content)
+        await user()
+        assert "no veRL overrides" in wrong(user) and area.text == "pip install verl"
         area.insert("x")
-        await until(pilot, lambda: not str(said.content))
-
-
-async def test_going_on_waits_for_what_was_typed_before(make: SimpleNamespace, home: Path) -> None:
-    """A slow line may bring a paste and the key behind it at once."""
-    async with make.app().run_test(size=HOME) as pilot:
-        await asked(pilot, "")
-        assert isinstance(pilot.app.screen, PasteScreen)
-        pilot.app.post_message(Paste(COMMAND))
-        pilot.app.simulate_key("f2")
-        await until(pilot, lambda: isinstance(pilot.app.screen, AskScreen))
-
-
-async def test_the_smallest_terminal_can_ask(make: SimpleNamespace, home: Path) -> None:
-    async with make.app().run_test(size=(20, 5)) as pilot:
-        await asked(pilot, COMMAND)
+        await user(lambda: not wrong(user), "escape", "RunsScreen")
+        assert not users()
+        await asked(user, f"{tmp_path}/mime.sh")
+        await user("f2", lambda: "mime.sh; did you mean 'mine.sh'?" in wrong(user))
 
 
 THREAD = """### My run dies
@@ -166,48 +109,23 @@ hf_AbCdEfGhIjKlMnOpQrStUvWxYz012345
 """
 
 
-async def explained(pilot: Pilot[Any], text: str = THREAD) -> str:
-    """Pastes the thread, or the path of a file with it, and returns the words of the dialog about it."""
-    await asked(pilot, text)
-    await pilot.press("f2")
-    await until(pilot, lambda: isinstance(pilot.app.screen, ChooseScreen))
-    return " ".join(str(each.content) for each in pilot.app.screen.query(Static))
-
-
-async def test_a_pasted_thread_is_explained_and_its_command_imported(make: SimpleNamespace, home: Path) -> None:
-    async with make.app().run_test(size=HOME) as pilot:
-        shown = await explained(pilot)
+async def test_a_pasted_thread_is_explained_its_command_imported_and_its_log_a_run(make, home, tmp_path):
+    async with make.open() as user:
+        for name in ("thread.md", "mail.txt", "thread", ""):
+            if name:
+                (tmp_path / name).write_text(THREAD)
+            await asked(user, str(tmp_path / name) if name else THREAD)
+            await user("f2", "ChooseScreen")
+            assert "flash-attn-missing" in dialog(user) and "vllm 0.8.2 in the text" in dialog(user)
+            if name:
+                await user("escape", "escape", "escape")
         line = THREAD[: THREAD.index("ModuleNotFound")].count("\n") + 1
-        assert "flash-attn-missing" in shown and f"line {line}:" in shown and "vllm 0.8.2 in the text" in shown
-        assert "hf_AbC" not in shown
-        await pilot.press("p")
-        await until(pilot, lambda: isinstance(pilot.app.screen, AskScreen))
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, EditorScreen))
+        assert f"line {line}:" in dialog(user) and "hf_AbC" not in dialog(user)
+        await user("p", "AskScreen", "enter", "EditorScreen")
         assert load("imported").preset.data.train_batch_size == 48
-        await until(pilot, lambda: "temperature" in message(pilot.app))
-    assert "hf_AbC" not in "".join(path.read_text() for path in home.rglob("*.yaml"))
-
-
-async def test_the_log_of_a_pasted_thread_becomes_a_run(make: SimpleNamespace, home: Path) -> None:
-    async with make.app().run_test(size=HOME) as pilot:
-        await explained(pilot)
-        await pilot.press("b")
-        await until(pilot, lambda: isinstance(pilot.app.screen, PasteScreen))
-        await pilot.press("f2")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ChooseScreen))
-        await pilot.press("r")
-        await until(pilot, lambda: any(home.rglob("console.log")))
-        log = next(home.rglob("console.log"))
-        await until(pilot, lambda: "flash_attn" in log.read_text())
-        assert "hf_AbC" not in log.read_text()
-
-
-@pytest.mark.parametrize("name", ["thread.md", "mail.txt", "thread"])
-async def test_the_path_of_a_thread_is_explained_like_its_text(
-    make: SimpleNamespace, home: Path, tmp_path: Path, name: str
-) -> None:
-    (tmp_path / name).write_text(THREAD)
-    async with make.app().run_test(size=HOME) as pilot:
-        shown = await explained(pilot, str(tmp_path / name))
-        assert "flash-attn-missing" in shown and "vllm 0.8.2 in the text" in shown
+        await user(lambda: "temperature" in user.message, "escape")
+        assert "hf_AbC" not in "".join(path.read_text() for path in home.rglob("*.yaml"))
+        await asked(user, THREAD)
+        await user("f2", "ChooseScreen", "b", "PasteScreen", "f2", "ChooseScreen", "r")
+        await user(lambda: any("flash_attn" in path.read_text() for path in home.rglob("console.log")))
+        assert "hf_AbC" not in next(home.rglob("console.log")).read_text()
