@@ -1,295 +1,176 @@
 """The preset editor."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from editing import HOME, LARGE, MINE, checked, chosen, editor, head, text_of
-from pilots import assert_fits, message, until
-from textual.widgets import Input, Static
+from editing import LARGE, MINE, checked, chosen, edit, head, text_of, value
 
 from launcher.preset.files import load
 from launcher.record.layout import RunDir
-from tui.kit.widgets.findings import Findings
-from tui.kit.widgets.lines import CommandText
-from tui.pages.editor.form import FormLines
-from tui.pages.editor.form_area import FormArea
-from tui.pages.editor.screen import EditorScreen
-from tui.pages.editor.side import EditorSide
-from tui.pages.editor.value_box import ValueBox
 
 
-@pytest.fixture
-def mine(home: Path) -> Path:
-    path = home / "presets" / "mine.yaml"
-    path.parent.mkdir()
-    path.write_text(MINE)
-    return path
-
-
-async def test_a_value_is_typed_in_its_place_and_saved(mine: Path) -> None:
-    async with editor(field="actor.lr").run_test(size=HOME) as pilot:
-        await pilot.pause()
-        assert chosen(pilot) == "actor.lr" and "saved" in head(pilot)
-        await pilot.press("enter", *"99")
-        await pilot.pause()
-        assert "at most 1" in text_of(pilot, "#value-note")
-        await pilot.press("backspace", "backspace", *"5e-5", "enter")
-        await pilot.pause()
-        assert pilot.app.screen.draft.value(("actor", "lr")) == 5e-5 and "not saved" in head(pilot)
+async def test_a_value_is_typed_stepped_undone_reset_and_saved(mine):
+    async with edit(field="actor.lr") as user:
+        box = user.one("ValueBox")
+        assert chosen(user) == "actor.lr" and "saved" in head(user)
+        await user("enter", lambda: box.is_open and box.region.x > 20)
+        await user.resize_terminal(20, 5)
+        await user(lambda: 0 < box.region.x < 15)  # it stays in sight
+        await user.resize_terminal(80, 24)
+        await user(lambda: box.region.x > 20, *"99")
+        assert "at most 1" in text_of(user, "#value-note")
+        await user("backspace", "backspace", *"fast", "enter")
+        assert user.screen.draft.text == MINE and "allowed" in text_of(user, "#value-note")
+        assert box.is_open and box.query_one("Input").value == "fast"  # to be mended, not typed again
+        await user("escape", lambda: not box.is_open)
+        assert user.screen.draft.text == MINE
+        await user(
+            "enter", *"5e-5", "enter", lambda: value(user, "actor.lr") == 5e-5, lambda: "not saved" in head(user)
+        )
         assert mine.read_text() == MINE
-        await pilot.press("w")
-        await until(pilot, lambda: mine.read_text() == MINE.replace("2e-4 ", "5e-5 "))
-        await until(pilot, lambda: "not saved" not in head(pilot))
+        await user(
+            "w", lambda: mine.read_text() == MINE.replace("2e-4 ", "5e-5 "), lambda: "not saved" not in head(user)
+        )
+        await user("right", lambda: value(user, "actor.lr") == 1e-4, "minus", "left")
+        await user(lambda: value(user, "actor.lr") == 2e-5, "u", "u", lambda: value(user, "actor.lr") == 1e-4)
+        await user("ctrl+r", lambda: value(user, "actor.lr") == 5e-5)
+        await user("delete", lambda: value(user, "actor.lr") == 3e-4)
+        assert "actor" not in user.screen.draft.text
 
 
-async def test_a_value_that_is_typed_stays_in_sight_when_the_screen_shrinks(mine: Path) -> None:
-    app = editor(field="actor.lr")
-    async with app.run_test(size=HOME) as pilot:
-        await checked(pilot)
-        await pilot.press("enter")
-        box = app.screen.query_one(ValueBox)
-        await until(pilot, lambda: box.is_open and box.region.x > 20)
-        await pilot.resize_terminal(20, 5)
-        await until(pilot, lambda: 0 < box.region.x < 15)
-        await pilot.resize_terminal(*HOME)
-        await until(pilot, lambda: box.region.x > 20)
-
-
-async def test_what_cannot_be_is_not_taken(mine: Path) -> None:
-    async with editor(field="actor.lr").run_test(size=HOME) as pilot:
-        box = pilot.app.screen.query_one(ValueBox)
-        await pilot.press("enter", *"fast", "enter")
-        await pilot.pause()
-        assert pilot.app.screen.draft.text == MINE and "allowed" in text_of(pilot, "#value-note")
-        assert box.is_open and box.query_one(Input).value == "fast"  # to be mended, not typed again
-        await pilot.press("escape")
-        await until(pilot, lambda: not box.is_open)
-        assert pilot.app.screen.draft.text == MINE
-
-
-async def test_steps_undo_redo_and_reset(mine: Path) -> None:
-    async with editor(field="actor.lr").run_test(size=HOME) as pilot:
-        draft = pilot.app.screen.draft
-        await pilot.press("right")
-        await until(pilot, lambda: draft.value(("actor", "lr")) == 5e-4)
-        await pilot.press("minus", "left")
-        await until(pilot, lambda: draft.value(("actor", "lr")) == 1e-4)
-        await pilot.press("u", "u")
-        await until(pilot, lambda: draft.value(("actor", "lr")) == 5e-4)
-        await pilot.press("ctrl+r")
-        await until(pilot, lambda: draft.value(("actor", "lr")) == 2e-4)
-        await pilot.press("delete")
-        await until(pilot, lambda: draft.value(("actor", "lr")) == 3e-4)
-        assert "actor" not in draft.text
-
-
-async def test_a_recipe_is_taken_and_its_changes_are_shown(mine: Path) -> None:
-    async with editor(field="actor.lr").run_test(size=HOME) as pilot:
-        draft = pilot.app.screen.draft
-        await pilot.press("a", "r")
-        await until(pilot, lambda: pilot.app.screen.query_one(ValueBox).is_open)
-        await pilot.press(*"dapo", "enter")
-        await until(pilot, lambda: pilot.app.screen.page == "changes")
-        assert draft.value(("recipe",)) == "dapo" and draft.value(("actor", "lr")) == 2e-4
-        changes = text_of(pilot, "#changes")
+async def test_a_recipe_is_taken_and_its_changes_are_shown(mine):
+    async with edit(field="actor.lr") as user:
+        await user("a", "r", lambda: user.one("ValueBox").is_open, *"dapo", "enter")
+        await user(lambda: user.screen.page == "changes")
+        assert value(user, "recipe") == "dapo" and value(user, "actor.lr") == 2e-4
+        changes = text_of(user, "#changes")
         assert "actor.clip_ratio_high" in changes and "0.28" in changes and "filter.enable" in changes
-        await pilot.press("escape", "u")
-        await until(pilot, lambda: draft.text == MINE)
+        await user("escape", "u", lambda: user.screen.draft.text == MINE)
 
 
-async def test_a_choice_is_chosen_and_a_divisor_offered(mine: Path) -> None:
-    async with editor(field="actor.ppo_mini_batch_size").run_test(size=HOME) as pilot:
-        draft, box = pilot.app.screen.draft, pilot.app.screen.query_one(ValueBox)
-        await pilot.press("enter")
-        await pilot.pause()
-        assert box.choices == ["1", "2", "4", "8", "16", "32", "64"]
-        await pilot.press("down", "enter")
-        await until(pilot, lambda: draft.value(("actor", "ppo_mini_batch_size")) == 64)
-
-
-async def test_files_are_completed_and_picked(mine: Path, home: Path) -> None:
+async def test_values_and_files_are_offered(mine, home):
     rows = home / "rows"
     (rows / "deep").mkdir(parents=True)
     for name in ("train.parquet", "test.parquet"):
         (rows / name).write_text("")
-    async with editor(field="data.train").run_test(size=HOME) as pilot:
-        draft, box = pilot.app.screen.draft, pilot.app.screen.query_one(ValueBox)
-        await pilot.press("enter")
-        field = box.query_one(Input)
-        field.value = f"{home}/ro"
-        await pilot.pause()
-        await pilot.press("tab")
-        await pilot.pause()
-        assert field.value == f"{rows}/" and [Path(name).name for name in box.choices] == [
-            "deep",
-            "test.parquet",
-            "train.parquet",
-        ]
-        await pilot.press(*"tr", "tab", "enter")
-        await until(pilot, lambda: draft.value(("data", "train")) == f"{rows}/train.parquet")
+    async with edit(field="actor.ppo_mini_batch_size") as user:
+        box = user.one("ValueBox")
+        await user("enter")
+        assert box.choices == ["1", "2", "4", "8", "16", "32", "64"]
+        await user("down", "enter", lambda: value(user, "actor.ppo_mini_batch_size") == 64)
+        await user("slash", *"data.train", "enter", lambda: chosen(user) == "data.train", "enter")
+        box.query_one("Input").value = f"{home}/ro"
+        await user()
+        await user("tab")
+        assert box.query_one("Input").value == f"{rows}/"
+        assert [Path(name).name for name in box.choices] == ["deep", "test.parquet", "train.parquet"]
+        await user(*"tr", "tab", "enter", lambda: value(user, "data.train") == f"{rows}/train.parquet")
 
 
-async def test_a_field_is_found_by_typing(mine: Path) -> None:
-    async with editor().run_test(size=HOME) as pilot:
-        lines = pilot.app.screen.query_one(FormLines)
-        await pilot.press("slash", *"steps")
-        await until(pilot, lambda: chosen(pilot) == "trainer.steps")
-        await pilot.press("escape", "slash", *"warmup_steps", "enter")
-        await pilot.pause()
-        assert chosen(pilot) in ("actor.lr_warmup_steps", "critic.lr_warmup_steps")
+async def test_a_field_is_found_by_typing(mine):
+    warmups = ("actor.lr_warmup_steps", "critic.lr_warmup_steps")
+    async with edit() as user:
+        lines = user.one("FormLines")
+        await user("slash", *"steps", lambda: chosen(user) == "trainer.steps", "escape")
+        await user("slash", *"warmup_steps", "enter")
+        assert chosen(user) in warmups and "/warmup_steps" in head(user)
         assert all("warmup" in key for key in lines.keys if not key.startswith("#"))
-        await pilot.press("escape")
-        await pilot.pause()
-        assert "algorithm" in lines.keys and chosen(pilot) in ("actor.lr_warmup_steps", "critic.lr_warmup_steps")
-        await pilot.press("a", "f")
-        await pilot.pause()
+        await user("escape", lambda: "/warmup" not in head(user))
+        assert {"algorithm", "model.path"} <= set(lines.keys) and chosen(user) in warmups
+        await user("a", "f")
         assert "actor.lr_warmup_steps" not in lines.keys
 
 
-async def test_a_key_without_a_field_is_added(mine: Path) -> None:
-    async with editor().run_test(size=HOME) as pilot:
-        draft, box = pilot.app.screen.draft, pilot.app.screen.query_one(ValueBox)
-        await pilot.press("a", "a", *"rollout.over_sa", "tab")
-        await pilot.pause()
-        await pilot.press("enter")
-        await until(pilot, lambda: box.query_one(Input).placeholder.startswith("value of"))
-        await pilot.press(*"0.5", "enter")
-        await until(pilot, lambda: draft.changed)
-        assert draft.value(("overrides", "actor_rollout_ref.rollout.over_sample_rate")) == 0.5
-        await until(pilot, lambda: chosen(pilot) == "overrides.actor_rollout_ref.rollout.over_sample_rate")
+async def test_a_key_without_a_field_is_added_if_it_can_be_one(mine):
+    async with edit() as user:
+        area, side, box = user.one("FormArea"), user.one("EditorSide"), user.one("ValueBox")
+        await user("a", "a", *"trian.x", "enter")
+        assert box.is_open and "is not a preset field or a veRL key" in text_of(user, "#value-note")
+        box.query_one("Input").value = ""
+        await user(*"data.see")
+        assert text_of(user, "#value-note").strip() == ""  # it may become data.seed
+        await user("enter")
+        assert box.is_open and "did you mean 'data.seed'" in text_of(user, "#value-note")
+        await user("escape", lambda: not box.is_open)
+        assert user.screen.draft.text == MINE
+        await user("a", "a", *"rollout.over_sa", "tab")
+        await user("enter", lambda: box.query_one("Input").placeholder.startswith("value of"), *"0.5", "enter")
+        await user(lambda: user.screen.draft.changed)
+        key = "actor_rollout_ref.rollout.over_sample_rate"
+        assert user.screen.draft.value(("overrides", key)) == 0.5
+        await user(lambda: chosen(user) == f"overrides.{key}")
+        await checked(user)
+        await user(lambda: area.verl == side.verl)
+        area.verl = ("0.7.1", None)  # the keys offered are those of the veRL that is there: 0.8 has none of these
+        await user("a", "a", *"data.sampler.class_pa", lambda: box.choices == ["data.sampler.class_path"])
 
 
-async def test_a_key_that_cannot_be_one_is_not_taken(mine: Path) -> None:
-    async with editor().run_test(size=HOME) as pilot:
-        box = pilot.app.screen.query_one(ValueBox)
-        await pilot.press("a", "a", *"trian.x", "enter")
-        await pilot.pause()
-        assert box.is_open and "is not a preset field or a veRL key" in text_of(pilot, "#value-note")
-        box.query_one(Input).value = ""
-        await pilot.press(*"data.see")
-        await pilot.pause()
-        assert text_of(pilot, "#value-note").strip() == ""  # it may become data.seed
-        await pilot.press("enter")
-        await pilot.pause()
-        assert box.is_open and "did you mean 'data.seed'" in text_of(pilot, "#value-note")
-        await pilot.press("escape")
-        await until(pilot, lambda: not box.is_open)
-        assert pilot.app.screen.draft.text == MINE
-
-
-async def test_the_keys_offered_are_those_of_the_verl_that_is_there(mine: Path) -> None:
-    async with editor().run_test(size=HOME) as pilot:
-        screen = pilot.app.screen
-        area, side, box = screen.query_one(FormArea), screen.query_one(EditorSide), screen.query_one(ValueBox)
-        await checked(pilot)
-        await until(pilot, lambda: area.verl == side.verl)
-        area.verl = ("0.7.1", None)
-        await pilot.press("a", "a", *"data.sampler.class_pa")
-        await until(pilot, lambda: box.choices == ["data.sampler.class_path"])  # 0.8 has none
-
-
-async def test_a_wrong_value_says_so_below_its_field(mine: Path) -> None:
-    mine.write_text("extends: toy-cpu\nactor:\n  lr: fast\n  lrr: 1\n")
-    async with editor(field="actor.lr").run_test(size=HOME) as pilot:
-        await pilot.pause()
-        keys = list(pilot.app.screen.query_one(FormLines).keys)
-        assert keys[keys.index("actor.lr") + 1] == "!actor.lr" and "has errors" in head(pilot)
-        await pilot.press("enter", *"1e-4", "enter")
-        await until(pilot, lambda: pilot.app.screen.draft.value(("actor", "lr")) == 1e-4)
-
-
-async def test_what_no_preset_knows_is_shown_found_and_taken_out(mine: Path) -> None:
-    mine.write_text("extends: toy-cpu\nactr:\n  lr: 1\nactor:\n  lrr: 2\ntrainer: 5\n")
-    async with editor().run_test(size=HOME) as pilot:
-        await checked(pilot)
-        side, lines = pilot.app.screen.query_one(EditorSide), pilot.app.screen.query_one(FormLines)
-        assert {each.keys[0] for each in side.findings} == {"actr", "actor.lrr", "trainer"}
-        await pilot.press("tab", "tab", "enter")  # the first finding, and its line
-        await until(pilot, lambda: chosen(pilot) == "actr")
+async def test_what_is_wrong_is_shown_found_fixed_and_taken_out(mine):
+    mine.write_text("extends: toy-cpu\nactr:\n  lr: 1\nactor:\n  lr: fast\n  lrr: 2\ntrainer: 5\n")
+    async with edit(field="actor.lr") as user:
+        lines = user.one("FormLines")
+        assert lines.keys[lines.keys.index("actor.lr") + 1] == "!actor.lr" and "has errors" in head(user)
+        await user("enter", *"1e-4", "enter", lambda: value(user, "actor.lr") == 1e-4)
+        await checked(user)
+        wrong = {"actr", "actor.lrr", "trainer"}
+        await user(lambda: {each.keys[0] for each in user.one("EditorSide").findings} == wrong)
+        await user("tab", "tab", "enter", lambda: chosen(user) == "actr")  # the first finding, and its line
         assert "actr" in lines.keys and "!actr" in lines.keys
-        await pilot.press("delete")  # the cursor stays where it is
-        await until(pilot, lambda: chosen(pilot) == "actor.lrr")
-        await pilot.press("delete")
-        await until(pilot, lambda: chosen(pilot) == "trainer")
-        await pilot.press("delete")
-        await until(pilot, lambda: pilot.app.screen.draft.text == "extends: toy-cpu\n")
+        await user("delete", lambda: chosen(user) == "actor.lrr")  # the cursor stays where it is
+        await user("delete", lambda: chosen(user) == "trainer", "delete")
+        await user(lambda: user.screen.draft.text == "extends: toy-cpu\nactor:\n  lr: 1e-4\n")
 
 
-async def test_findings_are_fixed_and_lead_to_their_field(mine: Path) -> None:
+async def test_findings_are_fixed_and_the_panels_follow_the_draft(mine):
     mine.write_text("extends: gsm8k-0.5b-24gb\nrollout:\n  tensor_model_parallel_size: 2\n")
-    async with editor().run_test(size=LARGE) as pilot:
-        await checked(pilot)
-        side = pilot.app.screen.query_one(EditorSide)
+    async with edit(size=LARGE) as user:
+        await checked(user)
+        side = user.one("EditorSide")
         assert any(finding.level == "error" for finding in side.findings), side.findings
         fixable = next(finding for finding in side.findings if finding.change)
-        await pilot.press("tab")
-        findings = pilot.app.screen.query_one(Findings)
-        assert findings.has_focus
-        while findings.chosen != fixable:
-            await pilot.press("down")
-        await pilot.press("F")
-        await until(pilot, lambda: pilot.app.screen.draft.changed)
-        await until(pilot, lambda: fixable not in side.findings)
+        await user("tab")
+        assert user.one("Findings").has_focus
+        while user.one("Findings").chosen != fixable:
+            await user("down")
+        await user("F", lambda: user.screen.draft.changed, lambda: fixable not in side.findings)
+    mine.write_text(MINE)
+    async with edit(field="actor.ppo_mini_batch_size", size=LARGE) as user:
+        assert "2 mini-batches of 32 prompts" in text_of(user, "#plan")
+        await user("left", lambda: "4 mini-batches of 16 prompts" in text_of(user, "#plan"), "tab", "tab")
+        await user(lambda: "actor.ppo_mini_batch_size" in text_of(user, "#changes"), "tab")
+        await user(lambda: "ppo_mini_batch_size=16" in user.one("CommandText").text)
 
 
-async def test_the_panels_follow_the_draft(mine: Path) -> None:
-    async with editor(field="actor.ppo_mini_batch_size").run_test(size=LARGE) as pilot:
-        assert "2 mini-batches of 32 prompts" in text_of(pilot, "#plan")
-        await pilot.press("left")
-        await until(pilot, lambda: "4 mini-batches of 16 prompts" in text_of(pilot, "#plan"))
-        await pilot.press("tab", "tab")
-        await until(pilot, lambda: "actor.ppo_mini_batch_size" in text_of(pilot, "#changes"))
-        await pilot.press("tab")
-        await until(pilot, lambda: "ppo_mini_batch_size=16" in pilot.app.screen.query_one(CommandText).text)
+async def test_changes_against_the_last_run(mine, make):
+    async with edit() as user:
+        await user("c", lambda: "No run of mine" in user.message)
+        preset = load("mine", ["actor.lr=9e-4", "env.A=b"]).snapshot()
+        run = RunDir(make.run(name="mine", state=make.ended("finished", step=80), preset=preset))
+        await user("c", lambda: f"compared with run {run.id}" in text_of(user, "#changes"))
+        assert "9e-4 to 2e-4" in text_of(user, "#changes") and "env.A" in text_of(user, "#changes")
+        await user("c", lambda: "compared with toy-cpu" in text_of(user, "#changes"))
 
 
-async def test_changes_against_the_last_run(mine: Path, make: SimpleNamespace) -> None:
-    async with editor().run_test(size=HOME) as pilot:
-        await pilot.press("c")
-        await until(pilot, lambda: "No run of mine" in message(pilot.app))
-        run = RunDir(make.run(name="mine", state=make.ended("finished", step=80)))
-        make.write_info(run.path, preset=load("mine", ["actor.lr=9e-4", "env.A=b"]).snapshot())
-        await pilot.press("c")
-        await until(pilot, lambda: f"compared with run {run.id}" in text_of(pilot, "#changes"))
-        assert "9e-4 to 2e-4" in text_of(pilot, "#changes") and "env.A" in text_of(pilot, "#changes")
-        await pilot.press("c")
-        await until(pilot, lambda: "compared with toy-cpu" in text_of(pilot, "#changes"))
+async def test_watching_changes_nothing(mine):
+    async with edit(field="actor.lr", read_only=True) as user:
+        await user("right", "delete", "w", "enter", lambda: "Read-only" in user.message)
+        assert user.screen.draft.text == MINE
 
 
-async def test_watching_changes_nothing(mine: Path) -> None:
-    async with editor(field="actor.lr", read_only=True).run_test(size=HOME) as pilot:
-        await pilot.press("right", "delete", "w", "enter")
-        await pilot.pause()
-        assert pilot.app.screen.draft.text == MINE and "Read-only" in message(pilot.app)
-
-
-async def test_e_on_a_run_and_on_a_preset(make: SimpleNamespace, home: Path) -> None:
-    run = RunDir(make.run(state=make.ended("failed", step=3)))
-    make.write_info(run.path, preset=load("toy-cpu").snapshot())
-    async with make.app(run.path).run_test(size=HOME) as pilot:
-        await pilot.app.workers.wait_for_complete()
-        await pilot.press("e")
-        await until(pilot, lambda: isinstance(pilot.app.screen, EditorScreen))
-        assert pilot.app.screen.draft.run == run.id
-        await pilot.pause()
-        await pilot.press("escape")
-        await pilot.pause()
-        assert not isinstance(pilot.app.screen, EditorScreen)  # nothing was changed
-    async with make.app().run_test(size=HOME) as pilot:
-        await until(pilot, lambda: pilot.app.screen.query("RunTable") and pilot.app.screen.presets)
-        await pilot.press("end", "e")
-        await until(pilot, lambda: isinstance(pilot.app.screen, EditorScreen))
-        assert pilot.app.screen.draft.run is None
+async def test_e_on_a_run_and_on_a_preset(make, home):
+    run = RunDir(make.run(state=make.ended("failed", step=3), preset=load("toy-cpu").snapshot()))
+    async with make.open(run.path) as user:
+        await user("e", "EditorScreen")
+        assert user.screen.draft.run == run.id
+        await user("escape", "DashboardScreen", "escape", "RunsScreen", "...")  # nothing was changed
+        await user(lambda: user.screen.presets, "end", "e", "EditorScreen")
+        assert user.screen.draft.run is None
 
 
 @pytest.mark.slow
-def test_without_a_terminal_one_sentence_says_so(mine: Path) -> None:
+def test_without_a_terminal_one_sentence_says_so(mine):
     script = "from tui.entry import main; main()"
     for words, sentence in (
         (["mine"], "requires a terminal"),
@@ -302,43 +183,17 @@ def test_without_a_terminal_one_sentence_says_so(mine: Path) -> None:
         assert done.returncode == 2 and sentence in done.stderr and "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("size", [(250, 80), (60, 16), (40, 12), (20, 5), (3, 2)])
-async def test_the_editor_fits_any_terminal(mine: Path, size: tuple[int, int]) -> None:
-    async with editor(field="actor.lr").run_test(size=size) as pilot:
-        await pilot.press("enter", *"5", "escape", "slash", "x", "escape", "tab", "tab", "tab", "tab", "tab")
-        await pilot.pause()
-        assert_fits(pilot.app, *(["mine"] if size[0] >= 20 else []))
-
-
-async def test_a_filter_is_shown_and_esc_keeps_the_field(mine: Path) -> None:
-    async with editor().run_test(size=HOME) as pilot:
-        await pilot.pause()
-        await pilot.press("slash", *"kl.coef", "enter")
-        await until(pilot, lambda: chosen(pilot) == "kl.coef")
-        assert "/kl.coef" in head(pilot)
-        await pilot.press("escape")
-        await until(pilot, lambda: "/kl.coef" not in head(pilot))
-        assert chosen(pilot) == "kl.coef" and "model.path" in pilot.app.screen.query_one(FormLines).keys
-
-
-async def test_alerts_are_found_edited_with_checks_and_tested(mine: Path, home: Path) -> None:
+async def test_alerts_are_found_edited_with_checks_and_tested(mine, home):
     got = home / "got.json"
-    async with editor().run_test(size=HOME) as pilot:
-        draft, lines = pilot.app.screen.draft, pilot.app.screen.query_one(FormLines)
-        await pilot.press("slash", *"alert", "enter")
-        await until(pilot, lambda: chosen(pilot) == "health.on_alert")
-        assert {"health.alert_to", "health.notify"} <= set(lines.keys)
-        await pilot.press("enter", *f"tee {got}", "enter")
-        await until(pilot, lambda: draft.value(("health", "on_alert")) == ["tee", str(got)])
-        await pilot.press("slash", *"stop_on", "enter", "enter", *"KL-1, NUM9", "enter")
-        await until(pilot, lambda: "health.stop_on: 'NUM9' is not allowed" in text_of(pilot, "#value-note"))
-        await pilot.press("backspace", "backspace", "tab", "enter")
-        await until(pilot, lambda: draft.value(("health", "stop_on")) == ["KL-1", "NUM-1"])
-        await pilot.press("a", "t")
-        await until(pilot, lambda: "on_alert: sent to tee" in "".join(map(str, said(pilot))))
+    async with edit() as user:
+        await user("slash", *"alert", "enter", lambda: chosen(user) == "health.on_alert")
+        assert {"health.alert_to", "health.notify"} <= set(user.one("FormLines").keys)
+        await user("enter", *f"tee {got}", "enter", lambda: value(user, "health.on_alert") == ["tee", str(got)])
+        await user("slash", *"stop_on", "enter", "enter", *"KL-1, NUM9", "enter")
+        await user(lambda: "health.stop_on: 'NUM9' is not allowed" in text_of(user, "#value-note"))
+        await user("backspace", "backspace", "tab", "enter", lambda: value(user, "health.stop_on") == ["KL-1", "NUM-1"])
+        await user("a", "t")
+        await user(
+            lambda: "on_alert: sent to tee" in "".join(str(each.content) for each in user.screen.query("Static"))
+        )
         assert '"rule":"KL-1"' in got.read_text()
-
-
-def said(pilot: Any) -> list[object]:
-    """The texts of the page on top."""
-    return [each.content for each in pilot.app.screen.query(Static)]
