@@ -5,7 +5,6 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,15 +28,7 @@ THEIRS = f"""#!/bin/sh
 cd {Path.cwd()}
 PPO_TUI_HOME="HERE/elsewhere" exec {sys.executable} -c 'from {main.__module__} import main; main()' "$@"
 """
-SSHD = """
-Port {port}
-ListenAddress 127.0.0.1
-HostKey {folder}/key
-AuthorizedKeysFile {folder}/key.pub
-PidFile none
-StrictModes no
-UsePAM no
-"""
+SSHD = ("ListenAddress=127.0.0.1", "PidFile=none", "StrictModes=no", "UsePAM=no")
 CLIENT = """
 Host away
   Port 1
@@ -55,7 +46,7 @@ Host *
 
 
 @contextmanager
-def sshd(folder: Path, programs: Path) -> Iterator[None]:
+def sshd(folder, programs):
     """A server of our own, which takes one key; `ssh` in the folder of programs reaches it as any host.
 
     Where it is not installed, or lets nobody in, that folder is left as it is.
@@ -69,10 +60,10 @@ def sshd(folder: Path, programs: Path) -> Iterator[None]:
     folder.mkdir()
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / "key"], check=True)
     user = subprocess.check_output(["id", "-un"], text=True).strip()
-    for name, text in (("server", SSHD), ("client", CLIENT)):
-        (folder / name).write_text(text.format(port=port, folder=folder, user=user))
-    log = folder / "log"
-    process = subprocess.Popen([server, "-D", "-f", folder / "server", "-E", log])
+    (folder / "client").write_text(CLIENT.format(port=port, folder=folder, user=user))
+    keys, log = (f"HostKey={folder}/key", f"AuthorizedKeysFile={folder}/key.pub"), folder / "log"
+    options = [part for each in (*SSHD, f"Port={port}", *keys) for part in ("-o", each)]
+    process = subprocess.Popen([server, "-D", "-f", "/dev/null", "-E", log, *options])
     try:
         wait_until(lambda: process.poll() is not None or (log.exists() and "listening" in log.read_text()))
         if subprocess.run([ssh, "-F", folder / "client", "box", "true"], capture_output=True).returncode == 0:
@@ -84,7 +75,7 @@ def sshd(folder: Path, programs: Path) -> Iterator[None]:
 
 
 @pytest.fixture
-def terminal(tmp_path: Path) -> Iterator[Terminal]:
+def terminal(tmp_path):
     programs, home = tmp_path / "bin", tmp_path / "home"
     programs.mkdir()
     home.mkdir(exist_ok=True)
@@ -104,27 +95,19 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
 
 
 @pytest.mark.slow
-def test_a_run_of_another_machine_is_opened_there_and_the_way_back_is_here(terminal: Terminal) -> None:
-    parts = (
-        "Other machines",
-        "box  1 run",
-        "Connection refused",
-        "127.0.0.1:1  away: the Ray dashboard",
-        "bare  away",
-        "Start a new run",
-    )
+def test_a_run_of_another_machine_is_opened_there_and_the_way_back_is_here(terminal):
+    parts = ("Other machines", "box  1 run", "Connection refused", "bare  away", "Start a new run")
+    parts += ("127.0.0.1:1  away: the Ray dashboard",)
     shown = terminal.wait_for(lambda text: all(part in text for part in parts))
     (listed,) = (line for line in shown.splitlines() if "grpo · " in line)
     assert "stopped" in listed and shown.index("Other machines") < shown.index(listed) < shown.index("Start a new")
-    terminal.send("g")
-    terminal.wait_for(lambda text: "enter opens ppo-tui on bare through ssh" in text)
-    terminal.send("\r")
-    terminal.wait_for(lambda text: "is not on the PATH of bare" in text)
-    terminal.send("/grpo\r")
-    terminal.wait_for(lambda text: "away" not in text and "grpo" in text)
-    terminal.send("gj")
-    terminal.wait_for(lambda text: "opens this run on box through ssh" in text)
-    terminal.send("\r")
-    terminal.wait_for(lambda text: "reward" in text and "q quit" in text)
-    terminal.send("q")
-    terminal.wait_for(lambda text: "opens this run on box through ssh" in text)
+    for keys, shows in (
+        ("g", "enter opens ppo-tui on bare through ssh"),
+        ("\r", "is not on the PATH of bare"),
+        ("/grpo\r", "/grpo"),
+        ("gj", "opens this run on box through ssh"),
+        ("\r", "q quit"),
+        ("q", "opens this run on box through ssh"),
+    ):
+        terminal.send(keys)
+        terminal.wait_for(lambda text, shows=shows: shows in text)

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -26,33 +25,34 @@ COLOURS = {*range(30, 39), *range(40, 49), *range(90, 98), *range(100, 108)}  # 
 
 
 @pytest.fixture
-def env(home: Path) -> dict[str, str]:
+def env(home):
     """The environment of a person at a terminal without any wishes."""
     wishes = ("NO_COLOR", "COLORTERM", "SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY", "TMUX")
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if name not in wishes and not name.startswith(("TEXTUAL_", "PPO_TUI_"))
-    } | {"PPO_TUI_HOME": str(home)}
+    kept = [name for name in os.environ if name not in wishes and not name.startswith(("TEXTUAL_", "PPO_TUI_"))]
+    return {name: os.environ[name] for name in kept} | {"PPO_TUI_HOME": str(home)}
 
 
 @pytest.fixture
-def terminals() -> Iterator[list[Terminal]]:
-    opened: list[Terminal] = []
-    yield opened
+def terminals(env, warned):
+    """`terminals(...)` attaches to the warned run and waits for it, `terminals.open` runs a command."""
+    opened = []
+
+    def run(command, env, *size):
+        opened.append(Terminal(command, env, *size))
+        return opened[-1]
+
+    def attach(*options, run_=warned, shows="▲ WARN KL-4", size=(80, 24), **more):
+        terminal = run([*PPO_TUI, *options, "attach", run_.name], env | more, *size)
+        terminal.wait_for(lambda text: shows in text)
+        return terminal
+
+    attach.open = run
+    yield attach
     for terminal in opened:
         terminal.close()
 
 
-def attach(
-    terminals: list[Terminal], run: Path, env: Mapping[str, str], *options: str, columns: int = 80, rows: int = 24
-) -> Terminal:
-    terminal = Terminal([*PPO_TUI, *options, "attach", run.name], env, columns, rows)
-    terminals.append(terminal)
-    return terminal
-
-
-def colours(raw: bytes) -> set[int]:
+def colours(raw):
     """The colour parameters of every SGR escape."""
     return {
         int(parameter)
@@ -62,25 +62,33 @@ def colours(raw: bytes) -> set[int]:
     }
 
 
-def test_leaving_a_run_that_goes_on_tells_how_to_come_back(
-    env: dict[str, str], warned: Path, terminals: list[Terminal]
-) -> None:
-    terminal = attach(terminals, warned, env)
-    terminal.wait_for(lambda text: "q quit" in text)
-    terminal.send("q")
-    terminal.wait_for(lambda text: f"continues; show it with `ppo-tui attach {warned.name}`" in text)
+def press(terminal, *pairs):
+    """Sends keys, and waits for what each shows."""
+    for keys, *shows in pairs:
+        terminal.send(keys)
+        terminal.wait_for(lambda text, shows=shows: all(word in text for word in shows))
 
 
-def test_what_is_typed_after_the_screen_has_left_reaches_the_shell(
-    env: dict[str, str], warned: Path, terminals: list[Terminal]
-) -> None:
+def test_nothing_is_written_while_nothing_changes_and_q_tells_how_to_come_back(terminals, warned):
+    terminal = terminals()
+    press(terminal, ("l", "following"))
+    terminal.send("/")  # a field to type in: no blinking cursor
+    terminal.pump(2)
+    before = len(terminal.raw)
+    terminal.pump(4)
+    assert len(terminal.raw) == before
+    press(terminal, ("\x1b", "following"), ("\x1b", "q quit"))
+    press(terminal, ("q", f"continues; show it with `ppo-tui attach {warned.name}`"))
+
+
+def test_what_is_typed_after_the_screen_has_left_reaches_the_shell(env, warned, terminals):
     slow = (  # what Textual does at the end lasts, as on a busy machine
         "import time; from textual.drivers.linux_driver import LinuxDriver as D; own = D.disable_input; "
         "D.disable_input = lambda self: (time.sleep(0.5), own(self), time.sleep(0.5)); "
     )
     program = [sys.executable, "-c", slow + PPO_TUI[2], "attach", warned.name]
-    terminal = Terminal(["sh", "-c", f"{shlex.join(program)}; echo over; read -r line; echo got:$line:"], env)
-    terminals.append(terminal)
+    script = f"{shlex.join(program)}; echo over; read -r line; echo got:$line:"
+    terminal = terminals.open(["sh", "-c", script], env)
     terminal.wait_for(lambda text: "q quit" in text)
     terminal.send("q")
     while b"\x1b[?1049l" not in terminal.raw:
@@ -94,24 +102,18 @@ def test_what_is_typed_after_the_screen_has_left_reaches_the_shell(
     terminal.wait_for(lambda text: f"got:{typed}:" in text.replace("\n", ""))
 
 
-def test_escape_and_the_key_after_it_are_two_keys(env: dict[str, str], warned: Path, terminals: list[Terminal]) -> None:
+def test_escape_and_the_key_after_it_are_two_keys(terminals):
     """Over ssh both come in one read: `alt` and that key, to a terminal."""
-    terminal = attach(terminals, warned, env | {"SSH_TTY": "/dev/pts/1"}, rows=48)
-    terminal.wait_for(lambda text: "▲ WARN KL-4" in text)
-    for keys, shows in (("l", "following"), ("\x1b?", "Keys"), ("\x1b", "▲ WARN KL-4"), ("l", "following")):
-        terminal.send(keys)
-        terminal.wait_for(lambda text, shows=shows: shows in text)
+    terminal = terminals(SSH_TTY="/dev/pts/1", size=(80, 48))
+    press(terminal, ("l", "following"), ("\x1b?", "Keys"), ("\x1b", "▲ WARN KL-4"), ("l", "following"))
     for keys, shows in (("\x1bm", "metric"), ("\x1b[B\x1b[A\x1b\x1b", "▲ WARN KL-4")):
         terminal.send(keys)
         terminal.wait_for(lambda text, shows=shows: shows in text and "following" not in text)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_gives_the_terminal_back(
-    env: dict[str, str], warned: Path, terminals: list[Terminal], number: signal.Signals
-) -> None:
-    terminal = attach(terminals, warned, env, "--mouse")
-    terminal.wait_for(lambda text: "q quit" in text)
+def test_a_signal_gives_the_terminal_back(terminals, number):
+    terminal = terminals("--mouse")
     terminal.process.send_signal(number)
     while terminal.process.poll() is None:  # a terminal goes on taking what is written to it
         terminal.pump()
@@ -122,92 +124,52 @@ def test_a_signal_gives_the_terminal_back(
         assert switched[-1:] == [ord("l")], mode
 
 
-def test_a_disk_that_hangs_keeps_nobody_on_the_screen(
-    env: dict[str, str], warned: Path, terminals: list[Terminal]
-) -> None:
+def test_a_disk_that_hangs_keeps_nobody_on_the_screen(warned, terminals):
     (warned / "gpu.jsonl").unlink(missing_ok=True)
     os.mkfifo(warned / "gpu.jsonl")  # reading it lasts until somebody writes
-    terminal = attach(terminals, warned, env)
-    terminal.wait_for(lambda text: "q quit" in text)
+    terminal = terminals(shows="q quit")
     terminal.send("q")
     assert terminal.process.wait(PATIENCE) == 0
 
 
-def test_no_color_means_none_and_the_states_can_still_be_read(
-    env: dict[str, str], warned: Path, terminals: list[Terminal]
-) -> None:
-    terminal = attach(terminals, warned, {**env, "NO_COLOR": "1"})
-    terminal.wait_for(lambda text: "▲ WARN KL-4" in text and "reward" in text and "⡀" in text.replace("⣀", "⡀"))
-    for key, shows in (("h", "Unrewarded drift KL-4"), ("h", "step 62/80"), ("?", "Keys")):
-        terminal.send(key)
-        terminal.wait_for(lambda text, shows=shows: shows in text)
+def test_no_color_means_none_and_the_states_can_still_be_read(terminals):
+    terminal = terminals(NO_COLOR="1")
+    terminal.wait_for(lambda text: "reward" in text and "⡀" in text.replace("⣀", "⡀"))
+    press(terminal, ("h", "Unrewarded drift KL-4"), ("h", "step 62/80"), ("?", "Keys"))
     assert SGR.search(terminal.raw), "bold is no colour"
-    assert colours(terminal.raw) == set()
-    assert terminal.process.poll() is None
+    assert colours(terminal.raw) == set() and terminal.process.poll() is None
 
 
-def test_colours_are_those_of_the_terminal_where_it_has_sixteen(
-    env: dict[str, str], warned: Path, terminals: list[Terminal]
-) -> None:
-    terminal = attach(terminals, warned, {**env, "TEXTUAL_COLOR_SYSTEM": "standard"})
-    terminal.wait_for(lambda text: "▲ WARN KL-4" in text)
-    used = colours(terminal.raw)
+def test_colours_are_those_of_the_terminal_where_it_has_sixteen(terminals):
+    used = colours(terminals(TEXTUAL_COLOR_SYSTEM="standard").raw)
     assert used and not used & {38, 48}
 
 
-@pytest.mark.parametrize(
-    ("more", "options", "taken"),
-    [
-        ({}, [], True),
-        ({}, ["--no-mouse"], False),
-        ({"SSH_CONNECTION": "10.0.0.1 5 10.0.0.2 22"}, [], False),
-        ({"SSH_CONNECTION": "10.0.0.1 5 10.0.0.2 22"}, ["--mouse"], True),
-    ],
-)
-def test_the_mouse_is_taken_only_where_it_is_wanted(
-    env: dict[str, str], warned: Path, terminals: list[Terminal], more: dict[str, str], options: list[str], taken: bool
-) -> None:
-    terminal = attach(terminals, warned, env | more, *options)
-    terminal.wait_for(lambda text: "▲ WARN KL-4" in text)
-    assert (b"\x1b[?1000h" in terminal.raw or b"\x1b[?1003h" in terminal.raw) == taken
+SSH = {"SSH_CONNECTION": "10.0.0.1 5 10.0.0.2 22"}
 
 
 @pytest.mark.parametrize(
-    ("more", "kitty", "reports"),
+    ("more", "options", "mouse", "kitty", "reports"),
     [
-        ({}, True, True),
-        ({"SSH_CONNECTION": "10.0.0.1 5 10.0.0.2 22"}, False, False),
-        ({"SSH_TTY": "/dev/pts/1"}, False, False),
-        ({"SSH_CONNECTION": "10.0.0.1 5 10.0.0.2 22", "TEXTUAL_DISABLE_KITTY_KEY": "0"}, True, False),
+        ({}, [], True, True, True),
+        ({}, ["--no-mouse"], False, True, True),
+        (SSH, [], False, False, False),
+        ({**SSH, "TEXTUAL_DISABLE_KITTY_KEY": "0"}, ["--mouse"], True, True, False),
     ],
 )
-def test_over_ssh_nothing_is_switched_on_that_types_into_the_shell_after_a_cut(
-    env: dict[str, str], warned: Path, terminals: list[Terminal], more: dict[str, str], kitty: bool, reports: bool
-) -> None:
-    terminal = attach(terminals, warned, env | more)
-    terminal.wait_for(lambda text: "▲ WARN KL-4" in text)
-    assert (re.search(rb"\x1b\[>\d+u", terminal.raw) is not None) == kitty
-    assert (b"\x1b[?1004h" in terminal.raw, b"\x1b[?2048$p" in terminal.raw) == (reports, reports)
-    assert b"\x1b[?2004h" in terminal.raw, "a pasted text is not pressed key by key"
+def test_what_is_switched_on_over_ssh_types_nothing_into_the_shell_after_a_cut(
+    terminals, more, options, mouse, kitty, reports
+):
+    raw = terminals(*options, **more).raw
+    assert (b"\x1b[?1000h" in raw or b"\x1b[?1003h" in raw) == mouse
+    assert (re.search(rb"\x1b\[>\d+u", raw) is not None) == kitty
+    assert (b"\x1b[?1004h" in raw, b"\x1b[?2048$p" in raw) == (reports, reports)
+    assert b"\x1b[?2004h" in raw, "a pasted text is not pressed key by key"
 
 
-def test_nothing_moves_and_nothing_is_written_while_nothing_changes(
-    env: dict[str, str], warned: Path, terminals: list[Terminal]
-) -> None:
-    terminal = attach(terminals, warned, env)
-    terminal.wait_for(lambda text: "▲ WARN KL-4" in text)
-    terminal.send("l")
-    terminal.wait_for(lambda text: "following" in text)
-    terminal.send("/")  # a field to type in: no blinking cursor
-    terminal.pump(2)
-    before = len(terminal.raw)
-    terminal.pump(4)
-    assert len(terminal.raw) == before
-
-
-def test_a_wrong_setting_is_an_error_and_a_hint(env: dict[str, str], home: Path) -> None:
+def test_a_wrong_setting_is_an_error_and_a_hint(env, home, terminals):
     (home / "config.yaml").write_text("theme: dark\nmouse: perhaps\n")
-    terminal = Terminal([*PPO_TUI], env)
+    terminal = terminals.open(PPO_TUI, env)
     terminal.process.wait(PATIENCE)
     terminal.pump(0.5)
     assert terminal.process.returncode == 2
@@ -215,29 +177,21 @@ def test_a_wrong_setting_is_an_error_and_a_hint(env: dict[str, str], home: Path)
     assert told.endswith("config.yaml, line 2: mouse: 'perhaps' is not allowedhint: use true or false")
 
 
-def test_a_reader_that_stops_for_seconds_costs_the_run_nothing(
-    env: dict[str, str], home: Path, terminals: list[Terminal]
-) -> None:
+def test_a_reader_that_stops_for_seconds_costs_the_run_nothing(env, home, terminals):
     """A stalled link blocks the screen; supervisor and driver are other processes, and go on."""
     log = shutil.copy(LOGS / "cpu-toy.jsonl.gz", home / "toy.jsonl.gz")
-    told = subprocess.run(
-        [*PPO_TUI, "replay", str(log), "--speed", "8", "--detach", "--json"],
-        env=env,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    run = RunDir(Path(json.loads(told.stdout)["dir"]))
+    replay = [*PPO_TUI, "replay", str(log), "--speed", "8", "--detach", "--json"]
+    run = RunDir(Path(json.loads(subprocess.check_output(replay, env=env, text=True))["dir"]))
 
-    def recorded() -> int:
+    def recorded():
         return int(json.loads(run.attempt(1).steps.read_bytes().splitlines()[-1])["step"])
 
-    def shown(text: str) -> int:
+    def shown(text):
         found = re.findall(r"(?:^ |finished at )step (\d+)", text, re.MULTILINE)
         return max((int(step) for step in found), default=0)
 
     try:
-        terminal = attach(terminals, run.path, env, columns=160, rows=48)
+        terminal = terminals(run_=run.path, shows="step ", size=(160, 48))
         terminal.wait_for(lambda text: shown(text) >= 3)
         before = recorded()
         for _ in range(40):  # nobody reads the terminal, and more is painted than Textual keeps waiting (30)
@@ -248,10 +202,7 @@ def test_a_reader_that_stops_for_seconds_costs_the_run_nothing(
         terminal.wait_for(lambda text: shown(text) >= during)
         assert terminal.process.poll() is None
         terminal.send("\x11")  # ctrl+q
-        deadline = time.monotonic() + PATIENCE
-        while terminal.process.poll() is None:
-            assert time.monotonic() < deadline, terminal.text()
-            terminal.pump()
+        wait_until(lambda: terminal.pump() or terminal.process.poll() is not None, terminal.text)
     finally:
         subprocess.run([*PPO_TUI, "stop", run.id, "--wait"], env=env, capture_output=True, check=False)
 
@@ -259,17 +210,17 @@ def test_a_reader_that_stops_for_seconds_costs_the_run_nothing(
 class Tmux:
     """A shell in a tmux of its own."""
 
-    def __init__(self, env: Mapping[str, str]) -> None:
+    def __init__(self, env):
         self._server = ["tmux", "-L", f"test{os.getpid()}", "-f", "/dev/null"]
         # pytest-xdist names a size, which would count more than that of the window
         self._env = {**{key: env[key] for key in env if key not in ("LINES", "COLUMNS")}, "TERM": "xterm-256color"}
         self.run("new-session", "-d", "-x", "80", "-y", "24", "bash --norc --noprofile")
 
-    def run(self, *words: str) -> str:
+    def run(self, *words):
         told = subprocess.run([*self._server, *words], env=self._env, capture_output=True, text=True, check=True)
         return told.stdout
 
-    def wait_for(self, good: Callable[[str], bool]) -> str:
+    def wait_for(self, good):
         deadline = time.monotonic() + PATIENCE
         while not good(seen := self.run("capture-pane", "-p")):
             assert time.monotonic() < deadline, seen
@@ -278,7 +229,7 @@ class Tmux:
 
 
 @pytest.fixture
-def tmux(env: dict[str, str]) -> Iterator[Tmux]:
+def tmux(env):
     if shutil.which("tmux") is None:
         pytest.skip("tmux is not installed")
     made = Tmux(env)
@@ -286,12 +237,12 @@ def tmux(env: dict[str, str]) -> Iterator[Tmux]:
     made.run("kill-server")
 
 
-def test_in_tmux_it_suspends_comes_back_and_bears_a_resize(tmux: Tmux, warned: Path) -> None:
-    def whole(seen: str) -> bool:
+def test_in_tmux_it_suspends_comes_back_and_bears_a_resize(tmux, warned):
+    def whole(seen):
         """With the limits of the rules."""
         return all(part in seen for part in ("▲ WARN KL-4", "NOTICE ≥ 0.500", "reward", "x stop"))
 
-    def charts(seen: str) -> list[str]:
+    def charts(seen):
         return seen.splitlines()[2:15]
 
     tmux.run("send-keys", f"{shlex.join(PPO_TUI)} attach {warned.name}", "Enter")
@@ -308,23 +259,3 @@ def test_in_tmux_it_suspends_comes_back_and_bears_a_resize(tmux: Tmux, warned: P
     tmux.wait_for(whole)
     tmux.run("send-keys", "C-q")
     tmux.wait_for(lambda seen: seen.rstrip()[-1:] in "#$")
-
-
-@pytest.mark.skipif(shutil.which("mosh-server") is None, reason="mosh is not installed")
-def test_behind_mosh_the_picture_is_the_same(env: dict[str, str], warned: Path, terminals: list[Terminal]) -> None:
-    plain = attach(terminals, warned, env)
-    plain.wait_for(lambda text: "NOTICE ≥ 0.500" in text)
-    env = {**env, "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TERM": "xterm-256color"}
-    server = ["mosh-server", "new", "-i", "127.0.0.1", "-c", "256", "--"]
-    told = subprocess.run([*server, *PPO_TUI, "attach", warned.name], env=env, capture_output=True, check=True)
-    words = (told.stdout + told.stderr).decode()
-    port, key = re.findall(r"MOSH CONNECT (\d+) (\S+)", words)[0]
-    pid = int(re.findall(r"pid = (\d+)", words)[0])
-    behind = Terminal(["mosh-client", "127.0.0.1", port], {**env, "MOSH_KEY": key})
-    terminals.append(behind)
-    try:
-        plain.pump(1)
-        below = plain.text().splitlines()[1:]  # the first line has a clock
-        behind.wait_for(lambda text: text.splitlines()[1:] == below)
-    finally:
-        os.kill(pid, signal.SIGTERM)

@@ -5,78 +5,59 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from owners import owners, page_of, pages_beside
-from pilots import drawn, message, until
-from textual.binding import Binding
+from pilots import words
 from textual.screen import Screen
 from valid_json import validate
 
 from launcher.core.paths import settings_file
 from launcher.settings import Key
-from tui.kit.dialogs.actions import ActionList, ActionsScreen
-from tui.kit.dialogs.ask import AskScreen
 from tui.kit.keymap import bindings, checked, commands
 from tui.kit.keys import KEYS, LETTERS, MENU, TOGETHER
-from tui.pages.dashboard.screen import DashboardScreen
-from tui.pages.help.screen import HelpScreen
-from tui.pages.log.screen import LogScreen
 
 TERMINAL_KEYS = {"ctrl+b", "ctrl+a", "ctrl+s", "ctrl+q"}  # tmux, screen, flow control
 EVERY = [(page, binding) for page in KEYS for binding in bindings(page)]
-NAMES = [f"{page} {binding.key} {binding.action}" for page, binding in EVERY]
 
 
-def asked(**keys: str) -> dict[str, Key]:
+def asked(**keys):
     return {name.replace("__", "."): Key(value, f"config.yaml, line 2: {name}") for name, value in keys.items()}
 
 
-def test_the_table_has_the_keys_of_every_class_and_no_others() -> None:
+def test_the_table_has_the_keys_of_every_class_and_which_work_together():
     assert sorted(map(page_of, owners())) == sorted(KEYS)
-
-
-def test_the_table_tells_which_keys_work_together() -> None:
     screens = {page_of(owner): pages_beside(owner) for owner in owners() if issubclass(owner, Screen)}
     assert {page: beside for page, beside in screens.items() if beside} == {k: set(v) for k, v in TOGETHER.items()}
-
-
-def test_each_key_has_an_action_of_its_owner() -> None:
     for owner in owners():
         for binding in bindings(page_of(owner)):
             name = binding.action.partition("(")[0]
             assert name.startswith("app.") or hasattr(owner, f"action_{name}"), (owner, name)
 
 
-@pytest.mark.parametrize(("page", "binding"), EVERY, ids=NAMES)
-def test_a_key_has_an_id_and_words_and_leaves_the_terminal_its_own(page: str, binding: Binding) -> None:
-    assert binding.id, "an id, so that a user can move it"
-    assert binding.tooltip, "a sentence for the help screen"
-    assert binding.key not in TERMINAL_KEYS
-    prefix, _, name = binding.id.partition(".")
-    assert prefix.islower() and name and name == name.lower() and "_" not in name
-
-
 @pytest.mark.parametrize("page", KEYS)
-def test_one_key_does_one_thing_on_a_page(page: str) -> None:
+def test_a_key_does_one_thing_has_an_id_and_words_and_leaves_the_terminal_its_own(page):
     """Two bindings of one key are two forms of one command: they have one id, and move together."""
-    held: dict[str, str | None] = {}
+    held = {}
     for binding in bindings(page):
         assert held.setdefault(binding.key, binding.id) == binding.id
+        assert binding.id and binding.tooltip, "an id, so that a user can move it; a sentence for the help screen"
+        assert binding.key not in TERMINAL_KEYS
+        prefix, _, name = binding.id.partition(".")
+        assert prefix.islower() and name and name == name.lower() and "_" not in name
 
 
-def test_the_keys_are_known_without_any_screen() -> None:
-    script = (
-        "import sys, tui.kit.keymap; tui.kit.keymap.commands(); print([n for n in sys.modules if n.startswith('tui.')])"
-    )
+def test_good_keys_are_taken_as_textual_names_them_and_may_be_swapped():
+    good = {"dashboard.log": "o,slash,ctrl+f", "log.search": "f5,percent_sign,Z"}
+    assert checked(asked(dashboard__log="o, /,ctrl+f", log__search="f5,%,Z")) == (good, [])
+    swapped = {"dashboard.log": "h", "dashboard.checks": "l"}
+    assert checked(asked(dashboard__log="h", dashboard__checks="l")) == (swapped, [])
+
+
+def test_the_keys_are_known_without_any_screen():
+    script = "import sys, tui.kit.keymap as k; k.commands(); print([n for n in sys.modules if n.startswith('tui.')])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert sorted(ast.literal_eval(done.stdout)) == ["tui.kit", "tui.kit.keymap", "tui.kit.keys"]
-
-
-def test_good_keys_are_taken_as_textual_names_them() -> None:
-    good, wrong = checked(asked(dashboard__log="o, /,ctrl+f", log__search="f5,%,Z"))
-    assert (good, wrong) == ({"dashboard.log": "o,slash,ctrl+f", "log.search": "f5,percent_sign,Z"}, [])
 
 
 @pytest.mark.parametrize(
@@ -92,61 +73,38 @@ def test_good_keys_are_taken_as_textual_names_them() -> None:
         ({"dashboard__log": "o", "dashboard__checks": "o"}, "o is already used by dashboard.checks"),
     ],
 )
-def test_a_bad_key_is_a_sentence_and_changes_nothing(keys: dict[str, str], said: str) -> None:
+def test_a_bad_key_is_a_sentence_and_changes_nothing(keys, said):
     good, wrong = checked(asked(**keys))
     assert len(wrong) == 1 and said in wrong[0] and wrong[0].startswith("config.yaml, line 2: ")
     assert len(good) == len(keys) - 1
 
 
-def test_keys_may_be_swapped() -> None:
-    good, wrong = checked(asked(dashboard__log="h", dashboard__checks="l"))
-    assert wrong == [] and good == {"dashboard.log": "h", "dashboard.checks": "l"}
-
-
-async def test_a_moved_key_works_and_its_old_one_does_not(make: SimpleNamespace, warned: Path) -> None:
-    app = make.app(warned, keys=asked(dashboard__log="o", log__back="b"))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.app.workers.wait_for_complete()
-        await pilot.press("l")
-        assert isinstance(app.screen, DashboardScreen)
-        await pilot.press("o")
-        assert isinstance(app.screen, LogScreen)
-        await pilot.press("b")
-        assert isinstance(app.screen, DashboardScreen)
+async def test_a_moved_key_works_and_its_old_one_does_not(make, warned):
+    moved = {"dashboard__next-check": "ctrl+n", "dashboard__export": "E", "chart__smooth": "z"}
+    keys = asked(dashboard__log="f9", log__back="b", page__actions="f4", **moved)
+    async with make.open(warned, keys=keys, size=(80, 48)) as user:
+        await user("l", "DashboardScreen", "f9", "LogScreen", "b", "DashboardScreen", "question_mark", "HelpScreen")
+        shown = words(user.one("HelpText").draw(72, 1000))
+        assert "  f9           " in shown and "  ↑ k ^n       " in shown
+        await user("escape", "z", "DashboardScreen")
+        assert user.screen.lens.view.smoothing
+        titles = {command.title for command in user.app.get_system_commands(user.screen)}
+        assert "Bundle (f4 b)" in titles and "Actions (f4)" in titles
+        await user("f4", "ActionsScreen", lambda: "e E" in user.drawn("ActionList"))  # it stays in the menu
+        await user("e", "AskScreen", "escape", "E", "AskScreen")
 
 
 @pytest.mark.parametrize("read_only", [False, True])
-async def test_the_two_forms_of_stop_move_together(make: SimpleNamespace, warned: Path, read_only: bool) -> None:
-    app = make.app(warned, read_only=read_only, keys=asked(dashboard__stop="f9"))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.app.workers.wait_for_complete()
-        await pilot.pause()
-        active = app.screen.active_bindings
-        assert "x" not in active
-        assert active["f9"].binding.action == "stop"
-
-
-async def test_help_shows_the_keys_of_the_user(make: SimpleNamespace, warned: Path) -> None:
-    keys = asked(dashboard__log="f9", **{"dashboard__next-check": "ctrl+n"})
-    app = make.app(warned, keys=keys)
-    async with app.run_test(size=(80, 48)) as pilot:
-        await pilot.app.workers.wait_for_complete()
-        await pilot.press("question_mark")
-        await pilot.pause()
-        assert isinstance(app.screen, HelpScreen)
-        picture = app.export_screenshot().replace("&#160;", " ")
-        assert "  f9           " in picture and "  ↑ k ^n       " in picture
-
-
-async def test_what_is_wrong_is_told_when_the_screen_opens(make: SimpleNamespace, warned: Path) -> None:
-    app = make.app(warned, keys=asked(dashboard__log="h"))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
-        assert "h is already used by dashboard.checks" in message(app)
+async def test_the_two_forms_of_stop_move_together_and_what_is_wrong_is_told(make, warned, read_only):
+    keys = asked(dashboard__stop="f9", dashboard__log="h")
+    async with make.open(warned, read_only=read_only, keys=keys) as user:
+        assert "h is already used by dashboard.checks" in user.message
+        active = user.screen.active_bindings
+        assert "x" not in active and active["f9"].binding.action == "stop"
 
 
 @pytest.mark.slow
-def test_the_command_lists_them_with_those_of_the_user(home: Path) -> None:
+def test_the_command_lists_them_with_those_of_the_user(home):
     settings_file().write_text("keys:\n  dashboard.log: o\n  dashboard.nothing: p\n")
     told = subprocess.run(
         [sys.executable, "-c", "from tui.entry import main; main()", "config", "keys", "--json"],
@@ -163,7 +121,7 @@ def test_the_command_lists_them_with_those_of_the_user(home: Path) -> None:
     assert "line 3: keys: dashboard.nothing: unknown key id" in told.stderr
 
 
-def test_a_letter_has_one_meaning_on_all_pages() -> None:
+def test_a_letter_has_one_meaning_on_all_pages():
     dialogs = {"actions", "ask", "choose", "confirm", "paste", "help", "reference"}
     moves = {"k", "j", "g", "G", "q"}
     assert len(set(LETTERS.values())) == len(LETTERS) and not moves & set(LETTERS.values())
@@ -175,7 +133,7 @@ def test_a_letter_has_one_meaning_on_all_pages() -> None:
         if len(binding.key) == 1 and binding.key.isalpha() and binding.key not in {*LETTERS.values(), *moves}
     ]
     assert strays == []
-    actions: dict[str, set[str]] = {}
+    actions = {}
     for page in KEYS:
         for binding in bindings(page) if page not in dialogs else ():
             if len(binding.key) == 1 and binding.key in LETTERS.values() and binding.description not in ("", "back"):
@@ -186,8 +144,8 @@ def test_a_letter_has_one_meaning_on_all_pages() -> None:
     assert len({*actions, *moves}) <= 34, "room for pages to come"
 
 
-def test_an_action_has_one_letter_in_all_menus_and_a_menu_one_action_for_a_letter() -> None:
-    letters: dict[str, set[str]] = {}
+def test_an_action_has_one_letter_in_all_menus_and_a_menu_one_action_for_a_letter():
+    letters = {}
     for _, binding in EVERY:
         if binding.id in MENU:
             letters.setdefault(binding.description, set()).add(MENU[binding.id])
@@ -203,44 +161,14 @@ def test_an_action_has_one_letter_in_all_menus_and_a_menu_one_action_for_a_lette
         )
 
 
-async def test_the_menu_has_the_rare_actions_of_the_page_and_does_one(make: SimpleNamespace, warned: Path) -> None:
-    app = make.app(warned)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.app.workers.wait_for_complete()
-        await pilot.press("a")
-        await until(pilot, lambda: isinstance(app.screen, ActionsScreen) and bool(app.screen.query(ActionList)))
-        listed = app.screen.query_one(ActionList)
-        assert set(listed.names) == {
-            str(binding.id) for binding in bindings("dashboard", "run pages") if binding.id in MENU
-        }
-        assert "Merge" not in drawn(app, ActionList) and "no complete checkpoint yet" in drawn(app, ActionList)
+async def test_the_menu_has_the_rare_actions_of_the_page_and_does_one(make, warned):
+    async with make.open(warned) as user:
+        await user("a", "ActionsScreen", lambda: user.screen.query("ActionList"))
+        listed = user.one("ActionList")
+        rare = {str(binding.id) for binding in bindings("dashboard", "run pages") if binding.id in MENU}
+        assert set(listed.names) == rare
+        assert "Merge" not in user.drawn("ActionList") and "no complete checkpoint yet" in user.drawn("ActionList")
         listed.move_to("dashboard.export")
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, AskScreen))
-        await pilot.press("escape", "a", "x")
-        await until(pilot, lambda: isinstance(app.screen, DashboardScreen) and app.screen.lens.view.across != "step")
-        await pilot.press("a", "m")
-        await until(pilot, lambda: "No complete checkpoint yet" in message(app))
-
-
-async def test_the_menu_may_have_another_key(make: SimpleNamespace, warned: Path) -> None:
-    app = make.app(warned, keys=asked(page__actions="f4"))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.app.workers.wait_for_complete()
-        titles = {command.title for command in app.get_system_commands(app.screen)}
-        assert "Export (f4 e)" in titles and "Actions (f4)" in titles
-        await pilot.press("f4", "e")
-        await until(pilot, lambda: isinstance(app.screen, AskScreen))
-
-
-async def test_a_user_keeps_a_key_for_an_action_of_the_menu(make: SimpleNamespace, warned: Path) -> None:
-    app = make.app(warned, keys=asked(dashboard__export="E", chart__smooth="z"))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.app.workers.wait_for_complete()
-        await pilot.press("z")
-        assert isinstance(app.screen, DashboardScreen) and app.screen.lens.view.smoothing
-        await pilot.press("a")
-        await until(pilot, lambda: isinstance(app.screen, ActionsScreen) and bool(app.screen.query(ActionList)))
-        assert "e E" in drawn(app, ActionList), "it stays in the menu"
-        await pilot.press("escape", "E")
-        await until(pilot, lambda: isinstance(app.screen, AskScreen))
+        await user("enter", "AskScreen", "escape", "a", "x", "DashboardScreen")
+        await user(lambda: user.screen.lens.view.across != "step", "a", "m")
+        await user(lambda: "No complete checkpoint yet" in user.message)

@@ -4,9 +4,7 @@ import ast
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
@@ -77,35 +75,34 @@ EDITOR = (
     Burst(f"ar{CLEAR}dapo\rw", ("value_box.compose",), file="mine", holds="recipe: dapo"),
     Burst(f"aw{CLEAR}other\r", ("preset_saving.save_as",), file="presets/other.yaml"),
 )
-PLACES = {
-    "list": ([], LIST),
-    "run": (["attach", "7f3a1c-toy-cpu"], RUN),
-    "editor": (["preset", "edit", "mine"], EDITOR),
+PLACES = {  # words of the command, those that are on the screen when all is read, and what is written then
+    "list": ([], "mine", LIST),
+    "run": (["attach", "7f3a1c-toy-cpu"], "finished", RUN),
+    "editor": (["preset", "edit", "mine"], "train_batch_size", EDITOR),
 }
-FIRST = {"list": "mine", "run": "finished", "editor": "train_batch_size"}  # words that are there when all is read
 
 
-def inputs() -> Iterator[str]:
+def inputs():
     """The functions of the screen that make an input, as the end of their module and their name."""
-    for path in Path(tui.__path__[0]).rglob("*.py"):
-        module = ".".join(path.relative_to(Path(tui.__path__[0])).with_suffix("").parts[-2:])
+    root = Path(tui.__path__[0])
+    for path in root.rglob("*.py"):
+        module = ".".join(path.relative_to(root).with_suffix("").parts[-2:])
         for function in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-                called = [getattr(each.func, "id", "") for each in ast.walk(function) if isinstance(each, ast.Call)]
-                if set(called) & set(ASKS):
+                calls = [each.func for each in ast.walk(function) if isinstance(each, ast.Call)]
+                if {getattr(called, "id", "") for called in calls} & set(ASKS):
                     yield f"{module}.{function.name}"
 
 
-def test_every_input_is_here() -> None:
-    tested = {made for _, bursts in PLACES.values() for burst in bursts for made in burst.makes}
-    passed_on = {"dialogs.ask.ask_and_do"}  # makes the dialog of those that call it
-    there = set(inputs()) - passed_on
+def test_every_input_is_here():
+    tested = {made for *_, bursts in PLACES.values() for burst in bursts for made in burst.makes}
+    there = set(inputs()) - {"dialogs.ask.ask_and_do"}  # which makes the dialog of those that call it
     missing = [each for each in there if not any(each.endswith(name) for name in tested)]
     assert there and not missing, missing
 
 
-@pytest.fixture(params=[0, 2], ids=["idle", "loaded"])
-def load(request: pytest.FixtureRequest) -> Iterator[None]:
+@pytest.fixture(params=[0, pytest.param(2, marks=pytest.mark.nightly("tui/"))], ids=["idle", "loaded"])
+def load(request):
     """Busy loops next to the screen."""
     loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(request.param)]
     yield
@@ -114,9 +111,10 @@ def load(request: pytest.FixtureRequest) -> Iterator[None]:
         loop.wait()
 
 
-@pytest.fixture
-def terminal(home: Path, make: SimpleNamespace) -> Iterator[Callable[[Sequence[str]], Terminal]]:
-    """Starts the screen next to a run with a checkpoint, a preset and a script."""
+@pytest.mark.usefixtures("load")
+@pytest.mark.parametrize("place", PLACES)
+def test_no_key_of_one_write_is_lost(make, home, place):
+    """Next to a run with a checkpoint, a preset and a script."""
     run = RunDir(make.run(attempts=[make.recorded(20)], state=make.ended("finished"), log=make.log, preset=SNAPSHOT))
     (run.checkpoints / "global_step_20" / "actor").mkdir(parents=True)
     (run.checkpoints / TRACKER).write_text("20")
@@ -124,36 +122,25 @@ def terminal(home: Path, make: SimpleNamespace) -> Iterator[Callable[[Sequence[s
     (home / "presets").mkdir()
     (home / "presets" / "mine.yaml").write_text(MINE)
     (home / "script.sh").write_text("python3 -m verl.trainer.main_ppo \\\n  data.train_batch_size=32\n")
-    opened: list[Terminal] = []
+    files = {"note": run.note, "mine": home / "presets" / "mine.yaml"}
+    words, first, bursts = PLACES[place]
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("TEXTUAL_", "SSH_"))}
+    screen = Terminal([*PPO_TUI, *words], {**env, "PPO_TUI_HOME": str(home)}, 120, 36)
 
-    def start(words: Sequence[str]) -> Terminal:
-        env = {name: value for name, value in os.environ.items() if not name.startswith(("TEXTUAL_", "SSH_"))}
-        opened.append(Terminal([*PPO_TUI, *words], {**env, "PPO_TUI_HOME": str(home)}, 120, 36))
-        return opened[-1]
+    def came_true(text):
+        """Whether all of a burst has arrived."""
+        file = files.get(burst.file, home / burst.file)
+        stored = not burst.file or (file.exists() and (not burst.holds or burst.holds in file.read_text()))
+        return stored and all(word in text for word in burst.shows) and not any(word in text for word in burst.lacks)
 
-    yield start
-    for each in opened:
-        each.close()
-
-
-@pytest.mark.usefixtures("load")
-@pytest.mark.parametrize("place", PLACES)
-def test_no_key_of_one_write_is_lost(place: str, home: Path, terminal: Callable[[Sequence[str]], Terminal]) -> None:
-    words, bursts = PLACES[place]
-    screen = terminal(words)
-    screen.wait_for(lambda text: FIRST[place] in text)
-    for burst in bursts:
-        screen.send(burst.keys.replace("HOME", str(home)))
-        screen.wait_for(lambda text, burst=burst: came_true(burst, text, home))
-        for _ in range(burst.back):
-            before = screen.text()
-            screen.send(ESC)
-            screen.wait_for(lambda text, before=before: text != before)
-
-
-def came_true(burst: Burst, text: str, home: Path) -> bool:
-    """Whether all of a burst has arrived."""
-    places = {"note": RunDir(next((home / "runs").iterdir())).note, "mine": home / "presets" / "mine.yaml"}
-    file = places.get(burst.file, home / burst.file)
-    stored = not burst.file or (file.exists() and (not burst.holds or burst.holds in file.read_text()))
-    return stored and all(word in text for word in burst.shows) and not any(word in text for word in burst.lacks)
+    try:
+        screen.wait_for(lambda text: first in text)
+        for burst in bursts:
+            screen.send(burst.keys.replace("HOME", str(home)))
+            screen.wait_for(came_true)
+            for _ in range(burst.back):
+                before = screen.text()
+                screen.send(ESC)
+                screen.wait_for(lambda text, before=before: text != before)
+    finally:
+        screen.close()

@@ -4,13 +4,12 @@ import itertools
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from rich.color import Color as RichColor
 from rich.color import ColorSystem
 from textual.color import Color
-from textual.theme import BUILTIN_THEMES, Theme
+from textual.theme import BUILTIN_THEMES
 
 from launcher.core.errors import UserError
 from launcher.settings import OUR_THEMES
@@ -19,6 +18,8 @@ from tui.kit.widgets.painted import ROLES
 
 THEMES = {theme.name: theme for theme in OWN}
 CURVES = ("curve", "curve-2", "curve-3", "curve-4")
+
+
 # How the three cones' colours mix without one kind of them: Machado, Oliveira and Fernandes 2009, severity 1.
 EYES = {
     "all": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
@@ -26,15 +27,14 @@ EYES = {
     "deuteranopia": ((0.3673, 0.8606, -0.2280), (0.2801, 0.6725, 0.0474), (-0.0118, 0.0429, 0.9689)),
     "tritanopia": ((1.2555, -0.0767, -0.1788), (-0.0784, 0.9308, 0.1476), (0.0047, 0.6914, 0.3039)),
 }
-Triple = tuple[float, float, float]
+OURS = ("dark", "light", "color-blind")
 
 
-def states(theme: Theme) -> dict[str, str]:
-    found = {"ok": theme.success, "notice": theme.accent, "warn": theme.warning, "critical": theme.error}
-    return {name: colour or "" for name, colour in found.items()}
+def states(theme):
+    return {"ok": theme.success, "notice": theme.accent, "warn": theme.warning, "critical": theme.error}
 
 
-def lab(linear: Triple) -> Triple:
+def lab(linear):
     """CIE L*a*b* of linear sRGB."""
     red, green, blue = linear
     x = (0.4124 * red + 0.3576 * green + 0.1805 * blue) / 0.9505
@@ -44,66 +44,57 @@ def lab(linear: Triple) -> Triple:
     return 116 * fy - 16, 500 * (fx - fy), 200 * (fy - fz)
 
 
-def seen(colour: str, eye: str) -> Triple:
+def seen(colour, eye):
     values = (channel / 255 for channel in Color.parse(colour).rgb)
     linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in values]
-    red, green, blue = (
-        min(max(sum(part * value for part, value in zip(row, linear, strict=True)), 0.0), 1.0) for row in EYES[eye]
-    )
-    return lab((red, green, blue))
+    mixed = (sum(part * value for part, value in zip(row, linear, strict=True)) for row in EYES[eye])
+    return lab([min(max(value, 0.0), 1.0) for value in mixed])
 
 
-def distance(one: str, other: str, eye: str) -> float:
-    """Delta E 1976; 2 can just be seen, the colours of one role differ by 20 and more."""
-    return sum((a - b) ** 2 for a, b in zip(seen(one, eye), seen(other, eye), strict=True)) ** 0.5
+def nearest(colours, eye):
+    """The least Delta E 1976 of two colours; 2 can just be seen, the colours of one role differ by 20 and more."""
+    pairs = itertools.combinations([seen(colour, eye) for colour in colours], 2)
+    return min(sum((a - b) ** 2 for a, b in zip(one, other, strict=True)) ** 0.5 for one, other in pairs)
 
 
-def light_of(colour: str) -> float:
+def light_of(colour):
     """Relative luminance, 0 to 1."""
-    return float(((seen(colour, "all")[0] + 16) / 116) ** 3)
+    return ((seen(colour, "all")[0] + 16) / 116) ** 3
 
 
-def slot(colour: str) -> int | None:
+def slot(colour):
     """The one of 16 colours that is shown for it."""
     return RichColor.parse(colour.removeprefix("ansi_")).downgrade(ColorSystem.STANDARD).number
 
 
-def test_the_names_in_the_help_are_the_themes() -> None:
+def test_the_names_in_the_help_are_the_themes_and_no_others_are_taken():
     assert tuple(THEMES) == OUR_THEMES
+    with pytest.raises(UserError, match=r"^config\.yaml, line 1: theme: unknown theme 'drak'; did you mean 'dark'"):
+        theme_name("drak", "config.yaml, line 1: theme")
 
 
 @pytest.mark.parametrize("eye", EYES)
-def test_states_of_the_colour_blind_theme_stay_apart(eye: str) -> None:
-    for one, other in itertools.combinations(states(THEMES["color-blind"]).values(), 2):
-        assert distance(one, other, eye) > 45
-
-
-@pytest.mark.parametrize("name", ["dark", "light"])
-def test_states_stay_apart_for_most_eyes(name: str) -> None:
-    for one, other in itertools.combinations(states(THEMES[name]).values(), 2):
-        assert distance(one, other, "all") > 25
-
-
-@pytest.mark.parametrize("eye", EYES)
-@pytest.mark.parametrize("name", ["dark", "light", "color-blind"])
-def test_curves_stay_apart_for_every_eye(name: str, eye: str) -> None:
-    for one, other in itertools.combinations([THEMES[name].variables[curve] for curve in CURVES], 2):
-        assert distance(one, other, eye) > 19
+@pytest.mark.parametrize("name", OURS)
+def test_states_and_curves_stay_apart_for_every_eye(name, eye):
+    theme = THEMES[name]
+    assert nearest([theme.variables[curve] for curve in CURVES], eye) > 19
+    if name == "color-blind" or eye == "all":
+        assert nearest(states(theme).values(), eye) > (45 if name == "color-blind" else 25)
 
 
 @pytest.mark.parametrize("name", THEMES)
-def test_sixteen_colours_are_enough(name: str) -> None:
-    theme = THEMES[name]
-    told = states(theme)
+def test_sixteen_colours_are_enough(name):
+    told, curves = states(THEMES[name]), {slot(THEMES[name].variables[curve]) for curve in CURVES}
     assert len({slot(told[state]) for state in ("ok", "warn", "critical")}) == 3
-    curves = {slot(theme.variables[curve]) for curve in CURVES}
-    assert len(curves) == 4
-    assert not curves & {slot(told["warn"]), slot(told["critical"])}
+    assert len(curves) == 4 and not curves & {slot(told["warn"]), slot(told["critical"])}
 
 
-@pytest.mark.parametrize("name", ["dark", "light", "color-blind"])
-def test_every_colour_is_one_of_the_256(name: str) -> None:
+@pytest.mark.parametrize("name", OURS)
+def test_text_can_be_read_and_every_colour_is_one_of_the_256(name):
     theme = THEMES[name]
+    for colour in [theme.foreground, theme.variables["dim"], *states(theme).values()]:
+        dark, light = sorted((light_of(colour), light_of(theme.background)))
+        assert (light + 0.05) / (dark + 0.05) > 4
     colours = {*states(theme).values(), theme.primary, theme.foreground, theme.background, theme.surface}
     for colour in {*colours, *theme.variables.values()}:
         if colour is not None and colour.startswith("#"):
@@ -112,47 +103,39 @@ def test_every_colour_is_one_of_the_256(name: str) -> None:
             assert grey or {red, green, blue} <= {0, 95, 135, 175, 215, 255}, colour
 
 
-@pytest.mark.parametrize("name", ["dark", "light", "color-blind"])
-def test_text_can_be_read(name: str) -> None:
-    theme = THEMES[name]
-    for colour in [theme.foreground or "", theme.variables["dim"], *states(theme).values()]:
-        dark, light = sorted((light_of(colour), light_of(theme.background or "")))
-        assert (light + 0.05) / (dark + 0.05) > 4
-
-
 @pytest.mark.parametrize("theme", [*OWN, *BUILTIN_THEMES.values()], ids=lambda theme: theme.name)
-def test_no_theme_lacks_a_colour_of_ours(theme: Theme) -> None:
+def test_no_theme_lacks_a_colour_of_ours(theme):
     needed = {"dim", "faint", *CURVES}
     assert needed <= {*foreign_variables(theme), *theme.variables}
     assert {role for role in ROLES if role.startswith("curve")} == set(CURVES)
 
 
-def test_an_unknown_theme_is_told_with_its_place() -> None:
-    with pytest.raises(UserError, match=r"^config\.yaml, line 1: theme: unknown theme 'drak'; did you mean 'dark'"):
-        theme_name("drak", "config.yaml, line 1: theme")
+SHOW = """
+import asyncio
+from rich.color import ColorSystem
+from launcher.cli.screen import ScreenRequest
+from launcher.settings import Settings
+from tui.app import PpoTui
+
+async def main():
+    app = PpoTui(ScreenRequest(run={run!r}, settings=Settings(theme={theme!r})))
+    async with app.run_test() as pilot:
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        line = app.screen.query_one("Checklist")
+        for role in ("warn", "critical", "ok"):
+            style = line.get_component_rich_style(f"role--{{role}}")
+            print(style.render("x", color_system=ColorSystem[app.console.color_system.upper()]))
+
+asyncio.run(main())
+"""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("theme", OUR_THEMES)
-def test_warning_and_critical_are_painted_differently_on_sixteen_colours(warned: Path, theme: str) -> None:
+def test_warning_and_critical_are_painted_differently_on_sixteen_colours(warned, theme):
     """What Textual writes: run apart, since it asks for the colours of the terminal when it is imported."""
-    code = (
-        "import asyncio, sys\n"
-        "from rich.color import ColorSystem\n"
-        "from launcher.cli.screen import ScreenRequest\n"
-        "from launcher.settings import Settings\n"
-        "from tui.app import PpoTui\n"
-        "async def main():\n"
-        f"    app = PpoTui(ScreenRequest(run={str(warned)!r}, settings=Settings(theme={theme!r})))\n"
-        "    async with app.run_test() as pilot:\n"
-        "        await pilot.app.workers.wait_for_complete()\n"
-        "        await pilot.pause()\n"
-        "        line = app.screen.query_one('Checklist')\n"
-        "        for role in ('warn', 'critical', 'ok'):\n"
-        "            style = line.get_component_rich_style(f'role--{role}')\n"
-        "            print(style.render('x', color_system=ColorSystem[app.console.color_system.upper()]))\n"
-        "asyncio.run(main())\n"
-    )
+    code = SHOW.format(run=str(warned), theme=theme)
     env = {**os.environ, "TEXTUAL_COLOR_SYSTEM": "standard", "TERM": "xterm"}
     told = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
     painted = told.stdout.splitlines()
