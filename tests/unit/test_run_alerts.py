@@ -213,7 +213,7 @@ HANG = {**OF, "kind": "stall", "reason": "reward", "title": "The reward function
 @pytest.mark.slow
 def test_targets_get_the_run_the_verdict_the_value_and_the_command(inbox: list[dict[str, Any]]) -> None:
     failures = list[str]()
-    command = AlertCommand(targets.command(["phone", "gone"]), failures.append, "alerts", pause=60.0)
+    command = AlertCommand(targets.command(["phone", "gone"]), failures.append, "alerts", pause=3600.0)
     command.send(RISE)
     wait_until(lambda: len(failures) == 1)
     assert "gone: the service did not take the message" in failures[0] and "hush" not in failures[0]
