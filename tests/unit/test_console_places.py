@@ -3,41 +3,12 @@
 from console_logs import TASK, events_of, only
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import parts
 
 from launcher.console.reader import ConsoleReader, Event, StepLine
 from launcher.console.scanner import Scanner
 
-PIECES = [
-    "step:1 - a/b:1.5",
-    "step:2 - a/b:tensor(0.5) - actor/ent",
-    "ropy:0.5 - c/d:2.0",
-    "[Step 3] train | kl=0.5",
-    "Training Progress:  50%|#  | 1/2 [",
-    "Total training steps: 9",
-    "INFO 11-21 09:25:28 [abstract.py:345] It took 0.1 seconds to wake up tags ['kv_cache'].",
-    "{'actor_rollout_ref': {'actor':",
-    " {'lr': 1}},",
-    " 'trainer': {'val_only': False}}",
-    "[prompt] Why?",
-    "[score] 1.0",
-    "Traceback (most recent call last):",
-    "ValueError: no",
-    "Error",
-    "CUDA error: no kernel",
-    "'quoted' CUDA error: no kernel",
-    "Error executing job with overrides: []",
-    "all initialize finished",
-    "nothing of interest",
-    "",
-]
-PREFIXES = [
-    "",
-    "(A pid=1) ",
-    "\x1b[36m(B pid=23, ip=10.0.0.2)\x1b[0m ",
-    "(A pid=1) (C pid=2) ",
-    "[rank0]: ",
-    "[1,0]<stderr>:",
-]
+PIECES, PREFIXES = (parts("console_places")[name][1] for name in ("PIECES", "PREFIXES"))
 LINES = st.lists(st.tuples(st.sampled_from(PREFIXES), st.sampled_from(PIECES), st.sampled_from(["\n", "\n", "\r"])))
 
 

@@ -46,15 +46,7 @@ pair = '(?P<name>\w+)=(?P<value>[-+.\de]+)'
 """
 
 
-@pytest.mark.parametrize(
-    ("file", "text", "lines"),
-    [
-        ("x.csv", "step,ret\n1,0.3\n2,0.4\n", ""),
-        ("x.log", "begin\n{'step': 1, 'ret': 0.3}\n{'step': 2, 'ret': 0.4}\n", ""),  # a dict with its own number
-        ("x.log", "begin\n{'ret': 0.3}\n{'lr': 1}\n{'ret': 0.4}\n", ""),
-        ("x.log", "[trainer] iter 1 ret=0.3 x=2\n[trainer] iter 2 ret=0.4\n", _LINES),
-    ],
-)
+@tabled
 def test_a_table_of_the_user_names_unknown_metrics(file: str, text: str, lines: str, tmp_path: Path) -> None:
     names, log = tmp_path / "names.toml", tmp_path / file
     names.write_text('[[metrics]]\ntheirs = ["ret"]\nours = "critic/score/mean"\nscale = 10\n' + lines)
