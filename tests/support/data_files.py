@@ -46,19 +46,3 @@ def what(tmp_path: Path, *settings: str) -> Subject:
     ]
     mine = [each for each in defaults if each.partition("=")[0] not in given]
     return subject(load("toy-cpu", [*mine, *settings]))
-
-
-def table(path: Path, columns: dict[str, list[Any]]) -> Path:
-    import pyarrow
-    import pyarrow.parquet
-
-    pyarrow.parquet.write_table(pyarrow.table(columns), path)
-    return path
-
-
-def columns(count: int = 64) -> dict[str, list[Any]]:
-    return {
-        "prompt": [[{"role": "user", "content": "What is 2 + 3?"}]] * count,
-        "data_source": ["openai/gsm8k"] * count,
-        "reward_model": [{"style": "rule", "ground_truth": "5"}] * count,
-    }

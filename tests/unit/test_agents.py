@@ -5,7 +5,7 @@ import dataclasses
 import json
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,6 @@ from launcher.core.errors import UserError
 from launcher.core.paths import own_command
 from launcher.record.layout import RunDir
 from launcher.runs.act.import_logs import import_logs
-
-Session = Callable[..., Any]
 
 
 @pytest.fixture

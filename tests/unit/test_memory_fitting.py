@@ -80,9 +80,6 @@ def test_host_memory_is_judged_on_this_machine_only() -> None:
 PARAMETERS = 494_032_768  # of Qwen2.5-0.5B
 
 
-LORA = ("model.lora_rank=16", "model.lora_alpha=16", "algorithm=grpo")
-
-
 def estimated(machine: str, *settings: str) -> Estimate:
     return memory.estimate(assumed(machine, *settings))
 

@@ -146,9 +146,6 @@ def test_a_script_is_added_with_a_new_name_only(presets, tmp_path):
 # --- what a machine is recommended
 
 
-GIB = 1 << 30
-
-
 @pytest.mark.slow
 @tabled
 def test_the_preset_for_a_machine(gpus, name):

@@ -9,15 +9,6 @@ from launcher.preset.schema import FIELDS, value_of
 from launcher.verl import versions
 from launcher.verl.versions import ignored
 
-REWARD, OLD_REWARD = "reward.custom_reward_function.path", "custom_reward_function.path"
-CLIP, OLD_CLIP = "actor_rollout_ref.actor.optim.clip_grad", "actor_rollout_ref.actor.grad_clip"
-TOKENS, OLD_TOKENS = "critic.ppo_infer_max_token_len_per_gpu", "critic.ppo_max_token_len_per_gpu"
-OFFLOAD, OLD_OFFLOAD = "critic.fsdp.param_offload", "critic.model.fsdp_config.param_offload"
-CPUS, OLD_CPUS = "ray_kwargs.ray_init.num_cpus", "ray_init.num_cpus"
-OLD_COMPILE = "actor_rollout_ref.actor.use_torch_compile"
-COMPILE = "actor_rollout_ref.actor.fsdp_config.use_torch_compile"
-LR = "actor_rollout_ref.actor.optim.lr"
-
 
 @tabled
 def test_a_key_in_each_version_and_back(newest, version, name):
