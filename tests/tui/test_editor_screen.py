@@ -86,7 +86,12 @@ async def test_a_field_is_found_by_typing(mine):
 async def test_a_key_without_a_field_is_added_if_it_can_be_one(mine):
     async with edit() as user:
         area, side, box = user.one("FormArea"), user.one("EditorSide"), user.one("ValueBox")
-        await user("a", "a", *"trian.x", "enter")
+        await checked(user)
+        await user(lambda: area.verl == side.verl)
+        area.verl = ("0.7.1", None)  # the keys offered are those of the veRL that is there: 0.8 has none of these
+        await user("a", "a", *"data.sampler.class_pa", lambda: box.choices == ["data.sampler.class_path"], "escape")
+        area.verl = side.verl
+        await user(lambda: not box.is_open, "a", "a", *"trian.x", "enter")
         assert box.is_open and "is not a preset field or a veRL key" in text_of(user, "#value-note")
         box.query_one("Input").value = ""
         await user(*"data.see")
@@ -101,10 +106,6 @@ async def test_a_key_without_a_field_is_added_if_it_can_be_one(mine):
         key = "actor_rollout_ref.rollout.over_sample_rate"
         assert user.screen.draft.value(("overrides", key)) == 0.5
         await user(lambda: chosen(user) == f"overrides.{key}")
-        await checked(user)
-        await user(lambda: area.verl == side.verl)
-        area.verl = ("0.7.1", None)  # the keys offered are those of the veRL that is there: 0.8 has none of these
-        await user("a", "a", *"data.sampler.class_pa", lambda: box.choices == ["data.sampler.class_path"])
 
 
 async def test_what_is_wrong_is_shown_found_fixed_and_taken_out(mine):
