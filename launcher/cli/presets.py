@@ -185,7 +185,7 @@ def import_(
     else:
         file = Path(script).expanduser()
         try:
-            text = file.read_text("utf-8", errors="replace")
+            text = file.read_bytes().decode("utf-8", "replace")
         except OSError as error:
             raise of_file(f"cannot read {file}", error, near_hint(file.name, beside(file))) from None
     wanted = name or Path(script).stem
@@ -198,14 +198,16 @@ def import_(
     except Lossy as error:
         fixed = "write the values into the script, or " if error.undecided else ""
         raise UserError(str(error), f"{fixed}import it with these differences: --lossy") from None
+    wrong = wrong_keys(str(path))
     if json:
-        put_json({"path": str(path), "notes": list(imported.notes)})
+        found = [each.as_json() for each in wrong]
+        put_json({"path": str(path), "notes": list(imported.notes), "findings": found})
         return
     for note in imported.notes:
         say(note)
     if imported.cut and source.joined() is not source:
         say("hint: --join-comments imports the settings below a comment too")
-    for finding in wrong_keys(str(path)):
+    for finding in wrong:
         say(f"warning: {finding.message}")
         say(f"hint: {finding.fix}")
     put(str(path))

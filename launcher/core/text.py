@@ -23,6 +23,7 @@ _PLAIN = "*i!X.o#+o* ^v><> ~---x/>< 2d |:--=-- ++++ |||| #%. __.--==#"
 ASCII = {sign: plain for sign, plain in zip(_SIGNS, _PLAIN, strict=True) if sign != " "}
 
 _WORD = 4  # letters of a word that is looked for inside names and meanings
+_SLIPS = 5  # letters of a word whose slips are known
 
 TWINS = "twins"
 """An error handler of codecs: a sign that an encoding lacks is replaced by its substitute, or a question mark."""
@@ -86,6 +87,22 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     similar = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     near = [each for each in similar if difflib.SequenceMatcher(None, each, name).ratio() >= 0.8]
     return next(iter([*parts, *near, *ends, *meant, *similar]), None)
+
+
+def slip_of(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is one slip away from a word of five letters or more: a letter that is missing, too much,
+    another, or swapped with the next. None for all others: names that are only similar mean other things.
+    """
+    if len(letters(name)) < _SLIPS:
+        return None
+    for each in known:
+        unlike = (place for place, (ours, theirs) in enumerate(zip(name, each, strict=False)) if ours != theirs)
+        start = next(unlike, min(len(name), len(each)))
+        ours, theirs = name[start:], each[start:]
+        swapped = ours[1::-1] + ours[2:]
+        if each != name and (ours[1:] in (theirs, theirs[1:]) or theirs == swapped or ours == theirs[1:]):
+            return each
+    return None
 
 
 def letters(text: str) -> str:

@@ -23,7 +23,7 @@ from launcher.scripts import pasted
 from launcher.scripts import verl_command as script
 from launcher.scripts.bash import marks
 from launcher.scripts.pasted import mentions
-from launcher.scripts.verl_command import Source
+from launcher.scripts.verl_command import Source, asked_for
 from launcher.verl import hydra, versions
 from launcher.verl.algorithms import estimators
 from launcher.verl.config import ESTIMATOR
@@ -120,7 +120,7 @@ def _imported(source: Source, command: pasted.Command, name: str, *, lossy: bool
         _program(draft, "folder", str(folder))
         draft.notes.append(f"the run starts in {folder}; modules and relative paths are resolved from it")
     if draft.missing:
-        asked = " ".join(f"{each}=VALUE" if not each.isdigit() else "VALUE" for each in draft.missing)
+        asked = asked_for(draft.missing)
         draft.losses.append(f"the script does not set {', '.join(draft.missing)}; pass {asked} after the script name")
     if draft.ours:
         draft.notes.append(f"ppo-tui sets these for each run: {', '.join(draft.ours)}")

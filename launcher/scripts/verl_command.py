@@ -4,7 +4,7 @@ import dataclasses
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from launcher.preset.schema import MAIN
 from launcher.scripts.bash import marks, reader
 from launcher.scripts.bash.launchers import CONTAINERS, name_of, unwrapped
 from launcher.scripts.bash.state import Started
+from launcher.scripts.pasted.commands import STARTS
 
 _SHEBANG = re.compile(r"\A#!\S+(?:[ \t]+(?:ba|z)?sh\b)?")  # a page may have put the whole script on one line
 _PROMPT = re.compile(r"^(\s*)\$ (?=\S)", re.MULTILINE)
@@ -104,7 +105,13 @@ def parse(source: Source) -> Script:
     found = reader.read(text, folder, path, args, environ, answers)
     if used := [f"{name}={slurm[name]}" for name in slurm if re.search(rf"\$\{{?{name}\b", text)]:
         found.notes.append(f"read as a Slurm job with its #SBATCH lines: {', '.join(used)}")
-    return choose(found.started, found.notes, found.ended, path)
+    ended = found.ended or (found.ended if STARTS.search(text) else None)  # a script of something else may end so
+    return choose(found.started, found.notes, ended, path, found.lacking)
+
+
+def asked_for(names: Iterable[str]) -> str:
+    """What to pass to a script for variables and arguments that have no value: `MODEL_PATH=VALUE VALUE`."""
+    return " ".join("VALUE" if name.isdigit() else f"{name}=VALUE" for name in names)
 
 
 def _slurm(text: str, folder: str) -> dict[str, str]:
@@ -118,8 +125,12 @@ def _slurm(text: str, folder: str) -> dict[str, str]:
     return found | {"SLURM_SUBMIT_DIR": folder} if "#SBATCH" in text else {}
 
 
-def choose(started: Sequence[Started], notes: list[str], ended: str, path: str) -> Script:
-    """The last command for veRL among the programs that a script starts. Raises UserError as `parse`."""
+def choose(
+    started: Sequence[Started], notes: list[str], ended: str | None, path: str, lacking: Sequence[str] = ()
+) -> Script:
+    """The last command for veRL among the programs that a script starts; `lacking` has no value. Raises UserError as
+    `parse`.
+    """
     script = Script(notes=list(dict.fromkeys(notes)))
     commands: list[tuple[Started, int]] = []
     loose: list[str] = []
@@ -134,10 +145,9 @@ def choose(started: Sequence[Started], notes: list[str], ended: str, path: str) 
         else:
             _tell(each, script)
     if not commands:
-        if ended and not loose:
-            raise UserError(
-                f"the script exits before it starts veRL: {ended}", "pass its arguments after the script name"
-            )
+        if ended is not None and not loose:
+            said, asked = ended and f": {ended}", asked_for(lacking) or "its arguments"
+            raise UserError(f"the script exits before it starts veRL{said}", f"pass {asked} after the script name")
         script.overrides = [word.strip() for word in loose]
         if loose:
             script.notes.append(f"no program is named with the settings: {MAIN} is assumed")

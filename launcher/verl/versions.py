@@ -29,6 +29,17 @@ class Move:
 
 
 @dataclass(frozen=True)
+class Foreign:
+    """A key `of` a fork or an earlier veRL that no known version has, with the newest names above it. `instead` means
+    the same; empty if none does.
+    """
+
+    key: str
+    of: str
+    instead: str = ""
+
+
+@dataclass(frozen=True)
 class _Ignored:
     """`key` has no effect since version `since`, although veRL accepts it. A final `.` includes all keys below it."""
 
@@ -48,6 +59,12 @@ def unlisted_before() -> Mapping[str, str]:
 def moves() -> tuple[Move, ...]:
     """All renamed keys."""
     return tuple(record(Move, row) for row in _tables()["moves"])
+
+
+@functools.cache
+def foreign() -> Mapping[str, Foreign]:
+    """Keys of forks and of earlier versions."""
+    return {row["key"]: record(Foreign, row) for row in _tables()["foreign"]}
 
 
 @functools.cache

@@ -13,7 +13,7 @@ from launcher.check.config.base import Findings, of_keys, of_trainer
 from launcher.check.finding import Level, Words, found
 from launcher.check.subject import Subject
 from launcher.core.files import beside
-from launcher.core.text import did_you_mean, nearest, perhaps
+from launcher.core.text import did_you_mean, perhaps, slip_of
 from launcher.preset.schema import BY_KEY, FIELDS
 from launcher.verl import defaults, hydra, versions
 from launcher.verl.config import DATA, ROLLOUT
@@ -74,15 +74,17 @@ def unknown(subject: Subject) -> Findings:
             yield found("KEY-1.program", version=subject.version, names=names, program=subject.program, keys=lacking)
         return
     for key in lacking:
-        near = _nearest_key(subject, key)
+        other = versions.foreign().get(versions.newest(key))
+        near = other.instead if other else _meant(subject, key)
         then = "it is passed on, and rejected unless this veRL has it" if subject.verl is None else "Hydra rejects it"
-        words: Words = {"source": _source(subject), "key": key, "perhaps": perhaps(near), "then": then, "near": near}
+        known = f", a key of {other.of}" if other else perhaps(near)
+        words: Words = {"source": _source(subject), "key": key, "perhaps": known, "then": then, "near": near}
         level: Level = "warning" if subject.verl is None else "error"
         gone = defaults.life(versions.newest(key))[1]
         if gone is not None and subject.at_least(gone):
             yield found("KEY-1.removed", **words | {"gone": gone}, level=level)
             continue
-        yield found("KEY-1.near" if near else "KEY-1.unknown", **words, level=level)
+        yield found("KEY-1.near" if near else "KEY-1.foreign" if other else "KEY-1.unknown", **words, level=level)
 
 
 def appended(subject: Subject) -> Findings:
@@ -110,7 +112,7 @@ def strange(subject: Subject) -> Findings:
         if name in fields:
             continue
         known = sorted({*fields, *(each for each in tree if not each.startswith("_"))})
-        near = nearest(name, known)
+        near = slip_of(name, known)
         if fields and block.partition(".")[0] not in UNBUILT and subject.at_least("0.6.0"):
             if block.startswith("critic") and not subject.has_critic:
                 continue
@@ -225,20 +227,14 @@ def _nearest_block(subject: Subject, key: str) -> tuple[str, str]:
     return "", names[0]
 
 
-def _nearest_key(subject: Subject, key: str) -> str | None:
-    """A key that is probably meant: of a similar name in the same block, or of the same name in another."""
+def _meant(subject: Subject, key: str) -> str | None:
+    """The key of the same block that a slip of the user's hand probably meant."""
     block, name = _nearest_block(subject, key)
     there = defaults.leaf(subject.defaults, block)[1] if block else subject.defaults
     ours = [spec.path[1] for spec in FIELDS.values() if spec.path[0] == block and len(spec.path) > 1]
-    if isinstance(there, dict) and (near := nearest(name, [*there, *ours])):
-        rest = key[len(f"{block}.{name}" if block else name) :]
-        found = f"{block}.{near}{rest}" if block else near + rest
-        return found if _has(subject, found) or found in FIELDS else None
-    leaves, last = list(defaults.leaves(subject.defaults)), key.rpartition(".")[2]
-    for wanted in ("_".join(key.split(".")[-2:]), last):  # `lora.rank` may mean `lora_rank`
-        if near := nearest(key, [each for each in leaves if each.rpartition(".")[2] == wanted]):
-            return near
-    return None
+    near = slip_of(name, [*there, *ours]) if isinstance(there, dict) else None
+    found = key.replace(f"{block}.{name}" if block else name, f"{block}.{near}" if block else str(near), 1)
+    return found if near and (_has(subject, found) or found in FIELDS) else None
 
 
 RULES = (named_files, unused, *map(_in_own_verl, (unknown, appended, strange, groups, of_other_engines)))

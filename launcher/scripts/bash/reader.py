@@ -31,7 +31,8 @@ class Read:
 
     started: list[Started] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    ended: str = ""  # the last words of a script that gives up
+    ended: str | None = None  # the last words of a script that gives up; None for one that does not
+    lacking: tuple[str, ...] = ()  # variables and arguments without a value
 
 
 def read(
@@ -47,7 +48,7 @@ def read(
     state.arrays["BASH_SOURCE"] = {"0": path}
     reader = _Reader(state)
     reader.script(text)
-    return Read(reader.state.started, reader.notes, reader.said)
+    return Read(reader.state.started, reader.notes, reader.said, tuple(reader.words.lacking))
 
 
 class _Reader(Control, Runner):
@@ -60,7 +61,7 @@ class _Reader(Control, Runner):
         self.out: list[str] = []
         self.given = ""  # the standard input
         self.notes: list[str] = []
-        self.said = ""
+        self.said: str | None = None
         self.early = []
         self.written: dict[str, str] = {}
         self._asking = 0

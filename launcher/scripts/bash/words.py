@@ -33,6 +33,7 @@ class Words:
     def __init__(self, state: State, budget: Budget, run: Callable[[str], str]) -> None:
         self.state, self.budget, self._run = state, budget, run
         self._unset: dict[str, None] = {}  # variables that arithmetic took for 0
+        self.lacking: dict[str, None] = {}  # all that had no value where they were used
 
     def fields(self, raw: str) -> list[str]:
         """The words that a word expands to."""
@@ -286,6 +287,7 @@ class Words:
                 return
             rest = ""
         if value is None:
+            self.lacking[name] = None
             yield _Piece(marks.unset(name), kind)
             return
         found = self._operated(value, rest) if rest else value

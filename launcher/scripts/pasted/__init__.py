@@ -4,7 +4,7 @@ commands that start veRL (most reliable first), and the versions that it states.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from launcher.console.recognize import has_errors, is_verl_output
@@ -17,6 +17,7 @@ from launcher.scripts.pasted.commands import STARTS, listed, spans, straightened
 LARGEST = 4 << 20
 """Characters of a pasted text."""
 
+_ENDS = "the lines end with CR LF, which bash refuses: remove them with `sed -i 's/\\r$//'` before you run the script"
 _SETTING = re.compile(r"\s*(?:#|(?:export|declare|set|cd|source|conda|unset|ulimit|module)\b|[A-Za-z_]\w*=|\.\s|\Z)")
 
 
@@ -57,7 +58,8 @@ def commands(text: str) -> list[Command]:
     """The commands in a text, the most reliable first; without any, the text itself. Raises as `read`."""
     check_size(text)
     lines = clean_lines(text)
-    return list(_commands(lines)) or [Command("\n".join(lines))]
+    found = list(_commands(lines)) or [Command("\n".join(lines))]
+    return [replace(each, notes=(*each.notes, _ENDS)) for each in found] if "\r\n" in text else found
 
 
 def _commands(lines: list[str]) -> Iterator[Command]:

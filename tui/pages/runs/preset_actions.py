@@ -108,7 +108,7 @@ def _script(text: str) -> tuple[Source, str]:
     if (found := named_file(text)) is not None:
         file, args = found
         try:
-            return Source(file.read_text("utf-8", errors="replace"), Path.cwd(), file, args), file.stem
+            return Source(file.read_bytes().decode("utf-8", "replace"), Path.cwd(), file, args), file.stem
         except OSError as error:
             raise UserError(f"cannot read {file}: {error.strerror}") from None
     if is_path(text):
