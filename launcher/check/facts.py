@@ -28,6 +28,7 @@ _NAMES = {
     "losses": ("trainer/ppo/core_algos.py", r'@register_policy_loss\(("\w+")\)'),
     "estimators": ("trainer/ppo/core_algos.py", r'(?:\n    [A-Z_]+ = |@register_adv_est\()("\w+")'),
     "engines": ("workers/rollout/base.py", r'\(("\w+"), "async"\)'),
+    "transfers": ("checkpoint_engine/*.py", r'@CheckpointEngineRegistry\.register\(("\w+")\)'),
     "managers": ("experimental/reward_loop/reward_manager/*.py", r'@register\(("\w+")\)'),
     "agent_loops": ("experimental/agent_loop/*.py", r'@register\(("\w+")\)'),
     "tool_types": ("tools/**/tool_registry.py", r'\n    [A-Z]+ = ("\w+")'),
@@ -92,7 +93,7 @@ class SourceFacts:
     """Facts about one veRL; empty if its source has another form, so that nothing is checked against it.
 
     `classes`: configuration class -> field -> annotation. `names`: kind -> the names that veRL registers (`loggers`,
-    `losses`, `estimators`, `engines`, `managers`, `agent_loops`, `tool_types`, `tool_formats`). `checked`:
+    `losses`, `estimators`, `engines`, `transfers`, `managers`, `agent_loops`, `tool_types`, `tool_formats`). `checked`:
     configuration class -> the fields that it checks itself.
     """
 

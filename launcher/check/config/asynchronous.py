@@ -10,6 +10,7 @@ import math
 from launcher.check.config.base import Findings, of_registry, of_trainer
 from launcher.check.finding import found, setting
 from launcher.check.subject import Subject
+from launcher.core.text import did_you_mean
 from launcher.verl.config import (
     ACTOR,
     BATCH,
@@ -31,6 +32,7 @@ from launcher.verl.config import (
     N,
 )
 
+OWN_TRANSFER = f"{ROLLOUT}.checkpoint_engine.custom_backend_module"
 OWN_GPUS = f"{REWARD_MODEL}.enable_resource_pool"
 LEND = f"{TRAINER}.v1.separate_async.hybrid_rollout.enable_switch"
 SEQS = f"{ROLLOUT}.max_num_seqs"
@@ -67,9 +69,12 @@ def batch_of_updates(subject: Subject) -> Findings:
 @of_registry
 def transfer(subject: Subject) -> Findings:
     """ASYNC-2: each way of sending weights has an engine that can receive them."""
-    backend = subject.text(TRANSFER)
+    backend, known = subject.text(TRANSFER), subject.facts.names.get("transfers", [])
     if backend == "gloo" and not subject.on_cpu:
         yield found("ASYNC-2.gloo")
+    elif backend and known and backend not in ("gloo", *known) and not subject.get(OWN_TRANSFER):
+        near = did_you_mean(backend, known)
+        yield found("ASYNC-2.unknown", backend=backend, near=near, version=subject.version, known=known)
     elif subject.on_cpu and backend not in (None, "naive", "gloo"):
         yield found("ASYNC-2.gpu", backend=backend)
     if backend == "delta_sharded" and subject.get(ENGINE) not in ("vllm", "sglang"):

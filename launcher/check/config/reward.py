@@ -1,4 +1,4 @@
-"""How responses are scored, as far as the configuration decides: P30 and REWARD-1.
+"""How responses are scored, as far as the configuration decides: P30, REWARD-1, -2 and -9.
 
 veRL: `verl/experimental/reward_loop/reward_manager/registry.py: get_reward_manager_cls`.
 """
@@ -10,10 +10,11 @@ from launcher.check.finding import found
 from launcher.check.subject import Subject
 from launcher.core.text import did_you_mean
 from launcher.preset.effective import BUILT_IN_REWARDS
-from launcher.verl.config import GPUS, NODES, REWARD_MODEL
+from launcher.verl.config import GPUS, NODES, RESPONSE, REWARD_MODEL
 
 PATH, FUNCTION = "reward.custom_reward_function.path", "reward.custom_reward_function.name"
 MANAGER, SOURCE = "reward.reward_manager.name", "reward.reward_manager.source"
+LONGEST, BUFFER = "reward.reward_kwargs.max_resp_len", "reward.reward_kwargs.overlong_buffer_cfg"
 
 
 @of_registry
@@ -60,4 +61,19 @@ def model(subject: Subject) -> Findings:
         )
 
 
-RULES = (manager, function, model)
+@of_trainer
+def overlong(subject: Subject) -> Findings:
+    """REWARD-9: the penalty for long responses of the manager dapo has lengths that fit each other.
+
+    veRL: `verl/experimental/reward_loop/reward_manager/dapo.py: DAPORewardManager.__init__`.
+    """
+    if subject.get(MANAGER) != "dapo" or subject.get(f"{BUFFER}.enable") is not True:
+        return
+    longest, length = subject.get(LONGEST), subject.get(f"{BUFFER}.len")
+    if not longest:
+        yield found("REWARD-9.unset", now="not set" if longest is None else longest, limit=subject.get(RESPONSE))
+    elif isinstance(longest, int) and isinstance(length, int) and not 0 < length <= longest:
+        yield found("REWARD-9.length", length=length, longest=longest)
+
+
+RULES = (manager, function, model, overlong)
