@@ -101,7 +101,8 @@ def test_the_screen_shows_the_file_loggers_numbers(env: dict[str, str], run: dic
     try:
         # the charts can be one poll ahead of the head
         terminal.wait_for(lambda t: any(_shows(t, data) for data in logged(run).values()))
-        terminal.wait_for(lambda t: "toy-cpu" in t and re.search(r"running .*step [1-9]\d*/500", t) is not None)
+        head = (r"\brunning\b", r"\btoy-cpu\b", r"\bstep [1-9]\d*/500\b")
+        terminal.wait_for(lambda t: all(re.search(each, t) for each in head))
     finally:
         terminal.close()
 

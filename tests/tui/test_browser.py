@@ -1,7 +1,9 @@
 """The screen in a real browser: a page is drawn, a key works, and whoever has no session sees nothing."""
 
+import contextlib
 import signal
 import subprocess
+from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 from typing import ClassVar
@@ -9,22 +11,34 @@ from typing import ClassVar
 import httpx
 import pytest
 from chromium import chromium, needs_browser
+from waiting import PATIENCE
 
 from launcher.core.paths import own_command
 
 pytestmark = pytest.mark.slow
 SERVE = [*own_command("tui.entry")[:2], "serve", "--port"]
+get = partial(httpx.get, timeout=PATIENCE)
+
+
+@contextlib.contextmanager
+def served(*options):
+    """`ppo-tui serve`, which ends well; its first line is the link."""
+    with subprocess.Popen(
+        [*SERVE, "0", *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE) == 0
 
 
 @pytest.fixture
 def serving(make):
-    """`ppo-tui serve` of a home with one run, for two tabs; its first line is the link."""
+    """A home with one run, for two tabs."""
     make.run(attempts=[make.recorded(30)])
-    command = [*SERVE, "0", "--tabs", "2"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    with served("--tabs", "2") as process:
         yield process
-        process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
 
 
 def link(serving):
@@ -34,7 +48,7 @@ def link(serving):
 
 def session(url):
     """Opens a link without a browser: the address of the screen, and a client with the session."""
-    client = httpx.Client(follow_redirects=False)
+    client = httpx.Client(follow_redirects=False, timeout=PATIENCE)
     answer = client.get(url)
     assert answer.status_code == 303
     assert "httponly" in answer.headers["set-cookie"].lower() and "SameSite=Strict" in answer.headers["set-cookie"]
@@ -84,8 +98,8 @@ def refused(address, cookie):
     site = "/".join(address.split("/")[:3])
     headers = {"Cookie": cookie} if cookie else {}
     pages = [f"{base}{path}" for base in (site, address) for path in ("/", "/static/js/textual.js")]
-    screens = [httpx.get(f"{base}/ws", headers=headers | UPGRADE | {"Origin": site}) for base in (site, address)]
-    return {each.status_code for each in [*(httpx.get(url, headers=headers) for url in pages), *screens]} == {403}
+    screens = [get(f"{base}/ws", headers=headers | UPGRADE | {"Origin": site}) for base in (site, address)]
+    return {each.status_code for each in [*(get(url, headers=headers) for url in pages), *screens]} == {403}
 
 
 def test_only_who_opened_the_link_sees_anything(serving, recorder):
@@ -93,9 +107,9 @@ def test_only_who_opened_the_link_sees_anything(serving, recorder):
     address, client = session(url)
     assert client.get(f"{address}/").status_code == 200
     assert client.get(f"{address}/").headers["x-frame-options"] == "DENY"
-    assert said(httpx.get(f"{address}/")) == (403, "error: the request has no session")
+    assert said(get(f"{address}/")) == (403, "error: the request has no session")
     for strange in (url.replace("/open/", "/open/wrong"), f"{address}/static/js/textual.js", url):
-        assert httpx.get(strange).status_code == 403, "the link works once"
+        assert get(strange).status_code == 403, "the link works once"
     for headers in (UPGRADE | {"Origin": "http://evil.example"}, UPGRADE):  # another site
         assert client.get(f"{address}/ws", headers=headers).status_code == 403
     for path in ("/static", "/static/", "/static/js"):  # a listing
@@ -114,13 +128,11 @@ def test_only_who_opened_the_link_sees_anything(serving, recorder):
         f"error: cannot listen on 127.0.0.1 port {port}: Address already in use\nhint: use --port 0 for a free port\n"
     )
     assert (taken.returncode, taken.stderr) == (2, told)
-    with subprocess.Popen([*SERVE, "0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as second:
+    with served() as second:
         url = link(second)
         beside = url.split("/open/")[0] + client.get(url).headers["location"].rstrip("/")
         for each in (address, beside, address):  # side by side they keep their sessions
             assert client.get(f"{each}/").status_code == 200
-        second.send_signal(signal.SIGINT)
-        assert second.wait(20) == 0
 
 
 @pytest.fixture
