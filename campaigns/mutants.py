@@ -25,14 +25,15 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 ROOMS = ("check", "console", "data", "health", "metrics", "preset", "record", "runs", "timing")
 LIMIT = 120  # seconds for the tests of one mutant
+# some tests clear the environment: the last test of this process, and the folder of the start, are kept
 MARK = """
 import os
-seen = set()
+seen, hits, last = set(), os.environ.get("MUTANT_HITS"), [""]
 def hit(number):
-    test = os.environ.get("PYTEST_CURRENT_TEST", "?").rpartition(" ")[0]
-    if (number, test) not in seen:
+    last[0] = test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0] or last[0]
+    if hits and test and (number, test) not in seen:
         seen.add((number, test))
-        with open(f"{os.environ['MUTANT_HITS']}/{number}", "a") as file:
+        with open(f"{hits}/{number}", "a") as file:
             file.write(test + "\\n")
 """
 

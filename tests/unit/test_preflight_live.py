@@ -62,7 +62,8 @@ def test_a_mistyped_field_comes_with_the_right_name(tmp_path: Path) -> None:
     ]
     assert [each.get("rename") for each in last["findings"]] == [("actor.lrr", "actor.lr")]
     last = list(
-        replies(tmp_path / "mine.yaml", "extends: toy-cpu\noverrides: {actor_rollout_ref.actor.optim.lrr: 1}\n")
+        replies(tmp_path / "mine.yaml", "extends: toy-cpu\noverrides: {actor_rollout_ref.actor.optim.weight_decy: 1}\n")
     )[-1]
     (found,) = [each for each in last["findings"] if each["id"] == "KEY-1"]
-    assert found["rename"] == ("actor_rollout_ref.actor.optim.lrr", "actor_rollout_ref.actor.optim.lr")
+    name = "actor_rollout_ref.actor.optim.weight_dec"
+    assert found["rename"] == (f"{name}y", f"{name}ay")

@@ -67,16 +67,7 @@ def test_a_preset_is_copied_among_presets_only(tmp_path: Path, monkeypatch: pyte
 
 
 MANY = 200
-UNKNOWN = {
-    "": ("k{}: 1", 1),
-    "actor:": ("  k{}: 1", 1),
-    "usual:": ("  k{}: [0, 1]", 1),
-    "health:": ("  K{}: off", 1),
-    "overrides:": (
-        "  trainer.k{}: 1",
-        3 * MANY,
-    ),  # each is printed, after a look into its block and two names elsewhere
-}
+UNKNOWN = {"": ("k{}: 1", 1), "actor:": ("  k{}: 1", 1), "usual:": ("  k{}: [0, 1]", 1), "health:": ("  K{}: off", 1)}
 """A group and the lines of unknown names in it, and how often a check looks for the name that was meant."""
 
 
