@@ -82,7 +82,10 @@ def _straight(words: Sequence[str], screen: Screen) -> int | None:
             from launcher.cli.report import list_runs
 
             gc.disable()  # it would be an eighth of the time of a list of 5,000 runs
-            list_runs(json=len(words) > 1)
+            try:
+                list_runs(json=len(words) > 1)
+            finally:
+                gc.enable()
             return 0
     return None
 

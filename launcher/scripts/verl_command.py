@@ -105,7 +105,7 @@ def parse(source: Source) -> Script:
     found = reader.read(text, folder, path, args, environ, answers)
     if used := [f"{name}={slurm[name]}" for name in slurm if re.search(rf"\$\{{?{name}\b", text)]:
         found.notes.append(f"read as a Slurm job with its #SBATCH lines: {', '.join(used)}")
-    ended = found.ended or (found.ended if STARTS.search(text) else None)  # a script of something else may end so
+    ended = found.ended if found.ended or STARTS.search(text) else None  # a script of something else may end so
     return choose(found.started, found.notes, ended, path, found.lacking)
 
 
@@ -146,7 +146,9 @@ def choose(
             _tell(each, script)
     if not commands:
         if ended is not None and not loose:
-            said, asked = ended and f": {ended}", asked_for(lacking) or "its arguments"
+            given = re.findall(r"[A-Za-z_]\w*", ended)  # other variables without a value need none
+            asked = asked_for(name for name in lacking if name in given) or "its arguments"
+            said = ended and f": {ended}"
             raise UserError(f"the script exits before it starts veRL{said}", f"pass {asked} after the script name")
         script.overrides = [word.strip() for word in loose]
         if loose:

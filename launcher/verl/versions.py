@@ -30,11 +30,8 @@ class Move:
 
 @dataclass(frozen=True)
 class Foreign:
-    """A key `of` a fork or an earlier veRL that no known version has, with the newest names above it. `instead` means
-    the same; empty if none does.
-    """
+    """Whose key it is: a fork, or veRL before all known versions. `instead` means the same; empty if none does."""
 
-    key: str
     of: str
     instead: str = ""
 
@@ -63,8 +60,8 @@ def moves() -> tuple[Move, ...]:
 
 @functools.cache
 def foreign() -> Mapping[str, Foreign]:
-    """Keys of forks and of earlier versions."""
-    return {row["key"]: record(Foreign, row) for row in _tables()["foreign"]}
+    """Keys that no known version has, with the newest names of the blocks above them."""
+    return {key: record(Foreign, row) for key, row in _tables()["foreign"].items()}
 
 
 @functools.cache

@@ -29,8 +29,11 @@ def test_the_json_of_an_import_has_the_line_ends_of_windows_and_every_warning(sc
 @pytest.mark.parametrize(
     ("test", "asked"),
     [
-        ('[ -n "$MODEL_PATH" ] || { echo no model; exit 1; }', "MODEL_PATH=VALUE"),
-        ('[ -z "${1}" ] && exit 1', "VALUE"),
+        ('[ -n "$MODEL_PATH" ] || { echo MODEL_PATH is not set; exit 1; }', "MODEL_PATH=VALUE"),
+        ('echo $DEBUG; [ -n "$MODEL_PATH" ] || { echo set MODEL_PATH; exit 1; }', "MODEL_PATH=VALUE"),
+        ('[ -n "$MODEL_PATH" ] || { echo no model; exit 1; }', "its arguments"),
+        ("echo $CUDA_VISIBLE_DEVICES; [ $# -lt 1 ] && exit 1", "its arguments"),
+        ('[ -z "${1}" ] && { echo give 1 argument; exit 1; }', "its arguments"),
         ("[ $# -lt 1 ] && exit 1", "its arguments"),
         ('A=x; [ "$A" = x ] && exit 1', "its arguments"),
     ],

@@ -27,10 +27,10 @@ UNKNOWN = [
 ]
 
 
-def of_key(key: str) -> Finding:
-    text = f"extends: toy-cpu\noverrides: {{{key}: 2}}\n"
+def of_key(given: str, key: str = "") -> Finding:
+    text = f"extends: toy-cpu\noverrides: {{{given}: 2}}\n"
     found = quick(subject(load_text(Path("mine.yaml"), text), on=machine("1x24")))
-    (only,) = [each for each in found if key in each.keys]
+    (only,) = [each for each in found if (key or given) in each.keys]
     return only
 
 
@@ -47,6 +47,12 @@ def test_a_key_of_a_fork_is_renamed_to_what_means_the_same_or_removed(key: str) 
     assert (change.operation, change.key) == ("rename" if row.instead else "remove", key)
     assert row.instead in ("", change.words)
     assert key not in leaves(bundled(NEWEST)) and (not row.instead or row.instead in leaves(bundled(NEWEST)))
+
+
+@pytest.mark.parametrize("key", [key for key, row in versions.foreign().items() if row.instead])
+def test_a_key_of_a_fork_that_is_added_has_no_effect(key: str) -> None:
+    found = of_key(f"+{key}", key)
+    assert found.id in ("KEY-3", "V18") and versions.foreign()[key].instead.rpartition(".")[2] in found.fix
 
 
 @pytest.mark.parametrize(

@@ -112,14 +112,15 @@ def strange(subject: Subject) -> Findings:
         if name in fields:
             continue
         known = sorted({*fields, *(each for each in tree if not each.startswith("_"))})
-        near = slip_of(name, known)
+        near, other = slip_of(name, known), versions.foreign().get(versions.newest(key))
+        meant = other.instead if other else near and f"{block}.{near}"
         if fields and block.partition(".")[0] not in UNBUILT and subject.at_least("0.6.0"):
             if block.startswith("critic") and not subject.has_critic:
                 continue
-            instead = f", or use {block}.{near} if that is what you meant" if near else ""
+            instead = f", or use {meant} if that is what you meant" if meant else ""
             yield found("V18", block=block, name=name, near=perhaps(near), key=key, instead=instead)
-        elif near and not subject.registering:
-            yield found("KEY-3", key=key, near=perhaps(near), block=block, name=near)
+        elif meant and not subject.registering:
+            yield found("KEY-3", key=key, near=f", a key of {other.of}" if other else perhaps(near), meant=meant)
 
 
 def unused(subject: Subject) -> Findings:
@@ -228,7 +229,7 @@ def _nearest_block(subject: Subject, key: str) -> tuple[str, str]:
 
 
 def _meant(subject: Subject, key: str) -> str | None:
-    """The key of the same block that a slip of the user's hand probably meant."""
+    """The key of the same block that is one slip away."""
     block, name = _nearest_block(subject, key)
     there = defaults.leaf(subject.defaults, block)[1] if block else subject.defaults
     ours = [spec.path[1] for spec in FIELDS.values() if spec.path[0] == block and len(spec.path) > 1]
