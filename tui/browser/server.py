@@ -13,7 +13,6 @@ import secrets
 import shlex
 import socket
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -42,16 +41,16 @@ _REMOTE = ("SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY")
 class GuardedServer(Server):
     """textual-serve behind a session, without its folder listings and its page's fonts from another site."""
 
-    def __init__(self, served: Served, say: Say) -> None:
+    def __init__(self, served: Served, listener: socket.socket, say: Say) -> None:
         words = [*([served.run] if served.run else []), *([WRITE] if served.write else [])]
         super().__init__(
             shlex.join(own_command("tui.browser.tab", *words)),
             host=served.host,
-            port=served.port,
+            port=listener.getsockname()[1],
             title="ppo-tui",
             templates_path=Path(__file__).parent,
         )
-        self._served, self._say = served, say
+        self._served, self._listener, self._say = served, listener, say
         self._token, self._session = secrets.token_urlsafe(24), secrets.token_urlsafe(32)
         self._home = f"/{secrets.token_urlsafe(24)}/"
         self._open = 0  # tabs
@@ -59,6 +58,12 @@ class GuardedServer(Server):
     def initialize_logging(self) -> None:
         """Nothing is logged: the terminal shows the link, and a tab shows its own errors."""
         logging.getLogger("textual-serve").setLevel(logging.CRITICAL + 1)
+
+    def serve(self, debug: bool = False) -> None:
+        """Serves until ctrl+c. The socket listens already, so that nobody who follows the first link is refused."""
+        self.debug = debug
+        self.initialize_logging()
+        web.run_app(self._make_app(), sock=self._listener, print=None)
 
     async def on_startup(self, app: web.Application) -> None:
         """Prints the link."""
@@ -135,20 +140,20 @@ def serve(served: Served, say: Say) -> int:
     for name in _REMOTE:  # a tab is not at the other end of ssh
         os.environ.pop(name, None)
     os.environ["TERM"] = "dumb"  # of the tabs: no title and no notification beside what they draw
-    GuardedServer(_bound(served), say).serve()
+    with _listening(served) as listener:
+        GuardedServer(served, listener, say).serve()
     return 0
 
 
-def _bound(served: Served) -> Served:
-    """Binds the port, or a free one for port 0. Raises UserError if it is in use."""
-    with socket.socket(socket.AF_INET6 if ":" in served.host else socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((served.host, served.port))
-        except OSError as error:
-            message = f"cannot listen on {served.host} port {served.port}: {error.strerror or error}"
-            raise UserError(message, "use --port 0 for a free port") from None
-        return replace(served, port=probe.getsockname()[1])
+def _listening(served: Served) -> socket.socket:
+    """Listens on the port, or on a free one for port 0. Raises UserError if it is in use."""
+    try:
+        return socket.create_server(
+            (served.host, served.port), family=socket.AF_INET6 if ":" in served.host else socket.AF_INET
+        )
+    except OSError as error:
+        message = f"cannot listen on {served.host} port {served.port}: {os.strerror(error.errno or 0)}"
+        raise UserError(message, "use --port 0 for a free port") from None
 
 
 def _refused(status: int, message: str, hint: str) -> web.Response:

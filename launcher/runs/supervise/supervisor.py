@@ -187,21 +187,25 @@ class Supervisor:
             self.feed.read()
         with self._guard("machine"):
             self.feed.sample()
-        if self.state == "starting" and self.feed.monitor.step is not None and not self.feed.catching_up:
-            if (framework := described(self.run.read_info().framework)) is not None:
-                self.events.add(Note(coverage(framework.title, self.feed.monitor.checklist.checks())))
-            self._enter("running")
+        self._progress()
         since = self.stopping_since
         if since is not None and time.monotonic() - since > driver.PATIENCE and self.driver:
             self.driver.kill()
         if isinstance(self.driver, FileDriver):
             self.driver.complete, self.driver.closed = self.feed.monitor.complete, self.feed.monitor.over
             self.feed.monitor.written_here = self.driver.written_here
-        while self.told:
-            self.events.add(Note(self.told.popleft()))
         with self._guard("alerts"):
             self._tell_standstill()
         self._write()
+
+    def _progress(self) -> None:
+        """Enters `running` when a step was read (a fast driver has ended by then); adds what the follower noted."""
+        if self.state == "starting" and self.feed.monitor.step is not None and not self.feed.catching_up:
+            if (framework := described(self.run.read_info().framework)) is not None:
+                self.events.add(Note(coverage(framework.title, self.feed.monitor.checklist.checks())))
+            self._enter("running")
+        while self.told:
+            self.events.add(Note(self.told.popleft()))
 
     def _obey(self) -> None:
         if self.terminated:
@@ -261,8 +265,7 @@ class Supervisor:
         if self.driver.running():
             self.driver.stop_orphan()
         status, self.requested_by = self.driver.status(), self.requested_by or self.driver.stopped_by
-        left = self.driver.clear()
-        if left:
+        if left := self.driver.clear():
             self.events.add(Note(f"could not kill these processes of the run: {', '.join(left)}"))
         with self._guard("log"):
             self.feed.read()
@@ -272,11 +275,9 @@ class Supervisor:
             with self._guard("log"):
                 self.feed.read()
         self.feed.close()
-        while self.told:
-            self.events.add(Note(self.told.popleft()))
+        self._progress()
         trouble = self.driver.trouble
-        unknown = "lost" if status[0] is None else "failed"
-        self._end(*status, Outcome(unknown, None, trouble) if trouble else None)
+        self._end(*status, Outcome("lost" if status[0] is None else "failed", None, trouble) if trouble else None)
 
     def _end(self, code: int | None, name: str | None, ended: Outcome | None = None) -> None:
         with contextlib.suppress(OSError):
@@ -295,10 +296,9 @@ class Supervisor:
         self.reserve.retry(lambda: self._replace_state(ended))
         if ended.state in ("failed", "finished", "ended"):
             # alerts about the end: `on_alert` only after a failure, the targets also after success
-            monitor = self.feed.monitor
-            verdict = str(monitor.checklist.verdict)
-            event = {"kind": "exit", "t": record.t, "code": record.code, "error": ended.error}
-            self._tell({**event, "state": ended.state, "step": monitor.step, "verdict": verdict})
+            event = {"kind": "exit", "t": record.t, "code": record.code, "error": ended.error, "state": ended.state}
+            verdict = str(self.feed.monitor.checklist.verdict)
+            self._tell({**event, "step": self.feed.monitor.step, "verdict": verdict})
         self.alert_command.close()
         self.messages.close()
         for write in (self.feed.sink.flush, self.events.flush, self.failures.write):
@@ -385,14 +385,14 @@ class Supervisor:
         if self.before and self.feed.catching_up:  # figures that are behind are not shown
             state = self.before
         else:
-            state = RunState(
+            begun = RunState(
                 outcome.state,
                 attempt=self.attempt.number,
                 created=self.launch.run_created,
                 started=self.launch.created,
                 stall=self.driver.away if self.driver else None,
             )
-            state = self.feed.state(state)
+            state = self.feed.state(begun)
         state = replace(state, state=outcome.state, error=outcome.error, cause=outcome.cause, exit=self.exit)
         self.state_file.write(replace(state, supervisor=_ME, driver=known, failures=self.failures.summary))
 
