@@ -63,7 +63,7 @@ def _of_log(log: "Log") -> "tuple[Timing, SeriesStore, None]":
     series = SeriesStore()
     for attempt, record in steps(log):
         series.add(record, attempt)
-    return Timing(None, framework=log.framework), series, None
+    return Timing(None, framework=log.framework, console=log.text()), series, None
 
 
 def _put(report: "Report") -> None:

@@ -20,6 +20,7 @@ from launcher.console.entry import of_entry
 from launcher.console.error_line import Candidate, ErrorLine, likeliest
 from launcher.console.evidence import Evidence
 from launcher.console.machine_end import KILLED, full_disk, proven, senders
+from launcher.console.rivals import differential, open_symptom
 from launcher.console.tracebacks import Owner, Quote
 from launcher.console.unlisted import deciding, first_failure, isolation, place_of
 from launcher.metrics.frameworks import Framework
@@ -150,7 +151,7 @@ def _open(log: Evidence, alive: bool | None, idle: float | None, settled: bool |
     if log.end is not None or _broken(log) is not None or log.quote("closed") is not None:
         return _unexplained(log, None)
     if alive is None:
-        return endings.running(log, alive)
+        return open_symptom(log, endings.running(log, alive))
     return endings.lost(log) if log.machine is None else endings.vanished(log)
 
 
@@ -258,7 +259,7 @@ def _explained(log: Evidence, cause: Cause, error: ErrorLine) -> Diagnosis:
     key = next((item.config_key for item in same if item.config_key), None)
     shown_lines = [*quotes, place, *_ended(log, error), call, key, symptom]
     diagnosis = of_entry(log, proven(cause, log.machine), shown_lines, error.message, error)
-    return _judged(log, cause, error, diagnosis)
+    return differential(log, cause, error, _judged(log, cause, error, diagnosis))
 
 
 def _ended(log: Evidence, shown: ErrorLine) -> list[Quote]:
@@ -329,8 +330,8 @@ def _located(log: Evidence, root: ErrorLine) -> Diagnosis:
     place = place_of(log, root, above)
     first = [above] if above is not None else []
     likely = bool(place.component and (place.file or place.setting))
-    message = (above.text if above else root.message)[:160]
-    return Diagnosis(
+    message = (above.text if above else root.whole)[:160]
+    found = Diagnosis(
         UNKNOWN,
         f"{f'Likely in {place.component}' if likely else 'Unknown failure'}: {message}",
         "No entry of the catalog matches. The quoted line is the first failure, followed by the line "
@@ -340,6 +341,7 @@ def _located(log: Evidence, root: ErrorLine) -> Diagnosis:
         confidence="likely" if likely else "unknown",
         place=place,
     )
+    return differential(log, None, root, found)
 
 
 def _unexplained(log: Evidence, code: int | None) -> Diagnosis:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from launcher.console.tracebacks import Quote
 from launcher.record.fix import Fix, Offer
 from launcher.record.levels import Level
-from launcher.record.problem import Evidence, Problem
+from launcher.record.problem import Evidence, Problem, Rival
 
 LONGEST = 400  # characters of one line of evidence
 UNKNOWN = "unknown"
@@ -83,6 +83,8 @@ class Diagnosis:
     """As a shell shows it (134, not -6); None when unknown."""
     confidence: Confidence = "exact"
     place: Place | None = None
+    rivals: tuple[Rival, ...] = ()
+    """The causes that the symptom can have, the leading one first, then those that are excluded."""
     senders: tuple[tuple[str, str], ...] = ()
     """After a SIGKILL, or the death of a process: what may have sent it, and what excludes that."""
     lost: bool = False
@@ -99,8 +101,13 @@ class Diagnosis:
         """The cause in the form of all problems, with the fixes that the run can use."""
         level = Level.CRITICAL if self.failed else Level.OK
         place = (Evidence(text, name=name) for name, text in (*(self.place.rows if self.place else ()), *self.senders))
-        evidence = (*(Evidence(each.text, each.line) for each in self.evidence), *place)
-        return Problem("failure", self.cause, level, self.title, "", self.meaning, evidence, tuple(offers))
+        first = self.rivals[0].supports if self.rivals else ()
+        shown = (Evidence(each.text, each.line) for each in self.evidence)
+        evidence = (*shown, *(each for each in first if each.line is None), *place)
+        rivals = self.rivals[1:] if first else self.rivals
+        return Problem(
+            "failure", self.cause, level, self.title, "", self.meaning, evidence, tuple(offers), rivals=rivals
+        )
 
     def of_run(self, run: str) -> "Diagnosis":
         """Inserts the run's name in the commands of the fixes, ready to be pasted."""
@@ -120,6 +127,7 @@ class Diagnosis:
             "fix_records": [asdict(fix) | fix.to_json() for fix in self.fixes],
             "exit_code": self.exit_code,
             "confidence": self.confidence,
+            "rivals": [rival.to_json() for rival in self.rivals],
             "place": asdict(self.place) if self.place else None,
             "senders": dict(self.senders),
         }

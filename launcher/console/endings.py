@@ -132,29 +132,38 @@ def running(log: Evidence, alive: bool | None) -> Diagnosis:
     elif log.ready:
         meaning += f" No step was printed{f' after step {log.resumed}, where it resumed' if log.resumed else ''}."
     meaning += _validation(log)
-    if (repeated := log.facts.repeated) is not None and log.facts.errors:
+    title = "Log stops mid-run"
+    if (repeated := log.facts.lasting) is not None:
         quotes.insert(0, repeated[0])
+        title += f": an error was printed {repeated[1]}×: {repeated[0].text[:80]}"
         meaning += f" An error was printed {repeated[1]}×: {repeated[0].text[:120]}."
     named, last = log.facts.named, log.quote("last")
     if named is not None and (last is None or last.line - named.line <= _LAST):
         quotes.insert(0, Quote(named.line, named.text))
         meaning += " Its last lines name an exception."
-    if log.facts.engine is not None:
-        quote, active, queued = log.facts.engine
+    for quote, text in _engine(log):
         quotes.append(quote)
-        if active or queued:
-            meaning += f" The engine still runs {counted(active, 'request')} and has {queued} waiting: it generates."
-        elif (left := _unfinished(log)) is not None:
-            quotes.append(left[0])
-            prompts = counted(left[1], "prompt")
-            meaning += f" The engine has no request, and {prompts} are unfinished: look at the reward and the tools."
-        else:
-            meaning += " The engine has no request: it waits for the trainer, the reward or a tool."
+        meaning += text
     if (retried := log.facts.retried) is not None:
         quotes.append(Quote(retried.line, retried.text))
         meaning += " A client repeats a request: the service that it asks, a verifier or a tool, does not answer."
     looking = tuple(_looking(log))
-    return Diagnosis("running", "Log stops mid-run", meaning, shorten(quotes), looking, confidence="unknown")
+    return Diagnosis("running", title, meaning, shorten(quotes), looking, confidence="unknown")
+
+
+def _engine(log: Evidence) -> Iterator[tuple[Quote, str]]:
+    """What the last lines of the engine and of the prompts show."""
+    if log.facts.engine is None:
+        return
+    quote, active, queued = log.facts.engine
+    if active or queued:
+        yield quote, f" The engine still runs {counted(active, 'request')} and has {queued} waiting: it generates."
+    elif (left := _unfinished(log)) is not None:
+        prompts = counted(left[1], "prompt")
+        yield quote, f" The engine has no request, and {prompts} are unfinished: look at the reward and the tools."
+        yield left[0], ""
+    else:
+        yield quote, " The engine has no request: it waits for the trainer, the reward or a tool."
 
 
 def _validation(log: Evidence) -> str:
@@ -209,9 +218,14 @@ def without_signal(log: Evidence, ended: Diagnosis) -> Diagnosis:
     if (reward := log.facts.only_reward) is None:
         return ended
     meaning = f"{ended.meaning} Every response got the reward {reward:g}."
+    title = ended.title
+    if ended.cause == "running" and (repeated := log.facts.lasting) is not None:
+        title = f"Every response got the reward {reward:g}, and an error is printed: {repeated[0].text[:80]}"
     prompt = Fix("read a prompt as the model got it (its chat template?), and try rows: `ppo-tui check --reward FILE`")
     quotes = shorten([*ended.evidence, log.quote("step")])
-    return replace(ended, meaning=meaning, evidence=quotes, fixes=(prompt, *ended.fixes), confidence="likely")
+    return replace(
+        ended, title=title, meaning=meaning, evidence=quotes, fixes=(prompt, *ended.fixes), confidence="likely"
+    )
 
 
 def complete(log: Evidence, settled: bool | None = None) -> bool:

@@ -1,7 +1,7 @@
 """An entry of the catalog as the diagnosis of a run: filled from the message, with the fixes that this run can use."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from launcher.console.causes import Cause, Level
@@ -10,9 +10,10 @@ from launcher.console.error_line import ErrorLine
 from launcher.console.evidence import Evidence
 from launcher.console.tracebacks import Quote
 from launcher.record.fix import Change, Fix
-from launcher.verl.versions import newest
 
 _GUIDE = Fix("use the versions that veRL's guide for this device names, or its image")
+_HAS = Fix("read the quoted lines: the run has the known settings against this already")
+_INSTALL = re.compile(r"verl\[vllm\](==[\d.]+')(?: \(installs [^)]*\))?")
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
@@ -33,7 +34,7 @@ def of_entry(
         return _PLACEHOLDER.sub(lambda name: words.get(name[1], "…"), text) if words else text
 
     quotes = shorten(quotes)
-    fixes, certain = _fixes(log, cause, "\n".join((message, *(quote.text for quote in quotes))), error)
+    fixes, certain = fixes_for(log, cause.fixes, "\n".join((message, *(quote.text for quote in quotes))), error)
     confidence: Confidence = "likely" if cause.level <= Level.BREAKDOWN else "unknown"
     if cause.level is Level.ROOT and not cause.several and certain:
         confidence = "exact"
@@ -41,21 +42,32 @@ def of_entry(
     return Diagnosis(cause.id, fill(cause.title), fill(cause.meaning), quotes, tuple(fixes), confidence=confidence)
 
 
-def _fixes(log: Evidence, cause: Cause, shown: str, error: ErrorLine | None) -> tuple[list[Fix], bool]:
-    """The fixes of an entry that do something in this run; whether there is one without an open condition.
+def fixes_for(log: Evidence, fixes: Sequence[Fix], shown: str, error: ErrorLine | None) -> tuple[list[Fix], bool]:
+    """The fixes that do something in this run; whether there is one without an open condition.
 
     `needs` of a fix has to match in the error, its frames, `KEY=VALUE` of the run or `device npu` (amd, nvidia).
     Otherwise the fix comes last, or without a `when` not at all.
     """
-    given = {newest(key): value for key, value in log.facts.settings.items()} | log.facts.settings
+    given = log.facts.given
     device = log.facts.device or "device nvidia"
     frames = (f"{place} {error.codes.get(place, '')}" for place in error.calls) if error is not None else ()
     text = "\n".join((shown, device, *frames, *(f"{key}={value}" for key, value in given.items())))
-    useful = [fix for fix in cause.fixes if not (fix.changes and all(_idle(each, given) for each in fix.changes))]
+    useful = [fix for each in fixes if (fix := _in_this_run(each, given)) is not None]
     first = [fix for fix in useful if re.search(fix.needs, text)]
     later = [fix for fix in useful if fix not in first and fix.when]
-    found = first + later or [_GUIDE if log.facts.device else cause.fixes[0]]
+    found = first + later or ([_GUIDE] if log.facts.device else [fix for fix in fixes if not fix.changes][:1] or [_HAS])
     return [replace(fix, needs="", alternative=fix.alternative and fix is not found[0]) for fix in found], bool(first)
+
+
+def _in_this_run(fix: Fix, given: Mapping[str, str]) -> Fix | None:
+    """The fix without changes of a critic that the run lacks, for the engine that it has; None if nothing is left."""
+    lacks_critic = given.get("algorithm.adv_estimator", "gae") != "gae" and given.get("critic.enable") != "True"
+    changes = tuple(each for each in fix.changes if not (lacks_critic and each.key.startswith("critic.")))
+    if fix.changes and all(_idle(each, given) for each in changes):
+        return None
+    if given.get("actor_rollout_ref.rollout.name") == "sglang":
+        fix = replace(fix, do=_INSTALL.sub(r"verl[sglang]\1", fix.do))
+    return replace(fix, changes=changes)
 
 
 def _idle(change: Change, given: Mapping[str, str]) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from launcher.console.causes import Cause
 from launcher.console.tracebacks import Owner, Quote
 
+_THIN = re.compile(r"AssertionError:?$|TypeError: .*'NoneType'|(?:KeyError|IndexError): \S{0,24}$")
 _regex = functools.cache(re.compile)
 
 
@@ -34,6 +35,12 @@ class ErrorLine:
     """The frames and remote calls that led to it, the innermost last."""
     codes: Mapping[str, str] = field(default_factory=dict)
     """The line of code of each frame."""
+
+    @property
+    def whole(self) -> str:
+        """Its message; of one that says little, such as a bare AssertionError, with the line of code."""
+        code = self.codes.get(self.calls[-1], "") if self.calls and _THIN.match(self.message) else ""
+        return f"{self.message.rstrip(':')}: {code}" if code else self.message
 
     @property
     def program(self) -> str:

@@ -129,13 +129,14 @@ class Evidence:
         source, pid = line.writer
         if self._take_config_or_step(line):
             return
+        self.facts.keep(line.piece[0], raw, start)
         message = self._messages.pop(line.writer, None) if self._messages else None
         if pid not in self.processes and len(self.processes) < WRITERS:
             self._add_process(pid, source, raw[:start])
         if line.mark is not PLAIN and raw[start] != _BLANK and self._take_mark(line):
             self._lines["last"] = line
             return
-        start, logged = _after_head(raw, start)
+        start, logged = _after_head(raw, line.match.end("prefix"), start)
         text = clean_text(raw, start)
         if not text:
             return
@@ -379,10 +380,11 @@ class _Message(NamedTuple):
     room: int = MESSAGE_LINES
 
 
-def _after_head(raw: bytes, start: int) -> tuple[int, bool]:
-    """Where the text of a line starts after the head of a logger, and whether that logs an error."""
+def _after_head(raw: bytes, begin: int, start: int) -> tuple[int, bool]:
+    """Where the text of a line starts after the heads of loggers, which begin the line, and whether one is an error's."""
     head = _LOG_HEAD.match(raw, start) if raw[start : start + 1] in _LOG_HEAD_STARTS else None
-    return (start, False) if head is None else (head.end(), _ERROR_HEAD.search(head[0]) is not None)
+    end = start if head is None else head.end()
+    return end, _ERROR_HEAD.search(raw[begin:end]) is not None
 
 
 def _quote(line: Marked) -> Quote:

@@ -2,11 +2,13 @@
 
 import re
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from launcher.console.lines import clean_text
 from launcher.console.tracebacks import Quote
 from launcher.core.secrets import redact
+from launcher.verl.versions import newest
 
 _KEPT = 64  # settings of a command, versions, different errors
 _SETTING = re.compile(r"(?:^|[\s'\"\[])\+{0,2}([a-z_]+(?:\.[\w-]+)+)=((?:\[[^\]]*\]|\{[^}]*\}|[^\s'\",\]])*)")
@@ -36,15 +38,19 @@ _FAILED = re.compile(
     r"|\*\*\* |.{0,40}(?:Segmentation fault|SIGSEGV|SIGABRT|SIGBUS|core dumped|Watchdog caught)"
 )
 _REWARD = re.compile(rb"critic/score/(?:max|min):(?:np\.float64\()?(-?[0-9.]+(?:e[-+]?[0-9]+)?)")
+_METRIC = re.compile(r"([\w/-]+):(?:np\.float64\()?(-?\d[\d.]*(?:e[-+]?\d+)?)(?=\)? - |\)?\s*$)")
 _STEPS = 3  # from which on equal rewards are said
 # An exception in a form that no traceback led to: in a box, behind a head, in a list.
 _NAMED = re.compile(r"(?:^|[\s|│:])(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt)(?:: \S|$)")
 _START = 5000  # lines
+_HEAD, _RECENT = 200, 2000  # lines kept of the start and of the end
 _TROUBLE = (
     *("rror", "ail", "xception", "atal", "FATAL", "FAIL", "ould not", "annot", "an't", "nable to", "*** ", "/ld"),
     *("ault", "SIG", "dumped", "Watchdog caught", "nvcc", "EI0", "EZ9"),
 )
 """What every line contains that may report an error."""
+_AGAIN = re.compile(r"\[repeated (\d{1,9})x across cluster\]")
+_MANY = 20  # times that an error was printed, from which on it counts although steps were done since
 _VARYING = re.compile(r"0x[0-9a-f]+|\d+")
 _ENGINE_LOAD = re.compile(r"Running: (\d+) reqs?, Waiting: (\d+) reqs?|#running-req: (\d+).*#queue-req: (\d+)")
 
@@ -78,14 +84,46 @@ class RunFacts:
         """The last line of an engine with its running and waiting requests."""
         self.retried: Logged | None = None
         """The last line since the last step in which a client repeats a request, such as one to a verifier."""
+        self._head: list[tuple[int, bytes, int]] = []
+        self._recent: deque[tuple[int, bytes, int]] = deque(maxlen=_RECENT)
         self._repeated: dict[str, tuple[Quote, int]] = {}
+        self._measured: list[bytes] = []  # the lines of the first two steps, and of the last
         self._steps = 0  # with rewards
         self._rewards: set[float] = set()  # the first two different ones
+
+    @property
+    def given(self) -> Mapping[str, str]:
+        """The settings by the names of the newest veRL, and by those that the log has."""
+        return {newest(key): value for key, value in self.settings.items()} | self.settings
+
+    @property
+    def kept(self) -> Iterator[Quote]:
+        """The first lines of the log and the last ones, without the prefixes of their processes."""
+        for number, raw, start in (*self._head, *self._recent):
+            yield Quote(number, clean_text(raw, start)[:1000])
+
+    def keep(self, number: int, raw: bytes, start: int) -> None:
+        """A line that a clue of rivals.toml may be looked for in."""
+        (self._head if len(self._head) < _HEAD else self._recent).append((number, raw, start))
+
+    @property
+    def metrics(self) -> Mapping[str, str]:
+        """The metrics of the last step, and those of the faster one of the first two as `early/NAME`."""
+        lines = [dict(_METRIC.findall(line.decode(errors="replace"))) for line in self._measured]
+        early = min(lines[:2], key=lambda step: float(step.get("timing_s/step", "inf")), default={})
+        return {f"early/{name}": value for name, value in early.items()} | (lines[-1] if lines else {})
 
     @property
     def only_reward(self) -> float | None:
         """The reward that every response of several steps got; None if they differ."""
         return next(iter(self._rewards)) if self._steps >= _STEPS and len(self._rewards) == 1 else None
+
+    @property
+    def lasting(self) -> tuple[Quote, int] | None:
+        """The same, if it came since the last step, for every response, or many times."""
+        found = self.repeated
+        counts = self.errors or self.only_reward is not None or (found is not None and found[1] >= _MANY)
+        return found if counts else None
 
     @property
     def repeated(self) -> tuple[Quote, int] | None:
@@ -109,6 +147,7 @@ class RunFacts:
 
     def add_step(self, raw: bytes) -> None:
         """A step line, with the least and the greatest reward of its responses."""
+        self._measured = [*self._measured[:2], raw]
         rewards = {float(found) for found in _REWARD.findall(raw)}
         self._steps += bool(rewards)
         if len(self._rewards) < 2:
@@ -156,4 +195,5 @@ class RunFacts:
         kind = _VARYING.sub("", line.text[:160])[:60]
         first, count = self._repeated.get(kind, (line, 0))
         if count or len(self._repeated) < _KEPT:
-            self._repeated[kind] = first, count + 1
+            more = _AGAIN.search(line.text)
+            self._repeated[kind] = first, count + (int(more[1]) if more else 1)

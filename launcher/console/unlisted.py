@@ -18,7 +18,6 @@ from launcher.console.tracebacks import Owner, Quote
 from launcher.core.tables import read_tables, record
 from launcher.record.fix import Change, Fix
 from launcher.verl.code_settings import Condition, conditions, default_of, requirements, within
-from launcher.verl.versions import newest
 
 _NEAR = 4  # innermost frames whose own settings come before those of their component
 _WHOLE = 200  # settings in a log with the whole configuration: what it lacks the run does not have
@@ -134,7 +133,7 @@ def _setting(text: str, error: ErrorLine, component: Component | None, facts: Ru
 
     One that has its default is never at fault.
     """
-    given = {newest(key): value for key, value in facts.settings.items()} | facts.settings
+    given = facts.given
     set_ = {key: value for key, value in given.items() if _is_set(key, value)}
     quoted = {word for pair in _QUOTED.findall(text) for word in pair} & {value.strip("'\"") for value in set_.values()}
     having = [key for key in set_ if key in facts.settings and set_[key].strip("'\"") in quoted]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from launcher.record.fix import Offer
 from launcher.record.levels import Level
@@ -22,10 +22,43 @@ class Evidence(NamedTuple):
     name: str = "seen"
     """What it is, where it is not a line of the log."""
 
+    def to_json(self) -> dict[str, Any]:
+        """Line and text."""
+        return {"line": self.line, "text": self.text}
+
     @property
     def label(self) -> str:
         """`line 212`, or the name of what is not in the log."""
         return self.name if self.line is None else f"line {self.line}"
+
+
+class Rival(NamedTuple):
+    """One of the causes that a symptom can have: what supports and what excludes it, and what would decide."""
+
+    cause: str
+    """An id of the catalog, or of a row of `launcher/console/rivals.toml`."""
+    title: str
+    supports: tuple[Evidence, ...] = ()
+    excluded_by: tuple[Evidence, ...] = ()
+    unknown: tuple[str, ...] = ()
+    """Evidence that neither supports nor excludes it, because the log lacks it."""
+    decides: str = ""
+    """A look or a short run."""
+
+    @property
+    def row(self) -> tuple[str, str]:
+        """Label and text of one line."""
+        if self.excluded_by:
+            return "not", f"{self.title}: {self.excluded_by[0].text}"
+        parts = [f"because {', '.join(each.text for each in self.supports)}"] if self.supports else []
+        parts += [f"not known: {', '.join(self.unknown)}"] if self.unknown else []
+        parts += [self.decides] if self.decides else []
+        return "or", "; ".join((self.title, *parts))
+
+    def to_json(self) -> dict[str, Any]:
+        """Its fields, evidence as line and text."""
+        shown = {name: [each.to_json() for each in getattr(self, name)] for name in ("supports", "excluded_by")}
+        return {**self._asdict(), **shown, "unknown": list(self.unknown)}
 
 
 @dataclass(frozen=True)
@@ -44,6 +77,8 @@ class Problem:
     evidence: tuple[Evidence, ...] = ()
     offers: tuple[Offer, ...] = ()
     command: str | None = None
+    rivals: tuple[Rival, ...] = ()
+    """The causes that are possible, the leading one first, then those that are excluded."""
 
     @property
     def word(self) -> str:
@@ -68,6 +103,7 @@ class Problem:
     def rows(self) -> Iterator[tuple[str, str]]:
         """The rows below the head, each with its label: evidence, fixes in order, what would show more."""
         yield from ((each.label, each.text) for each in self.evidence)
+        yield from (each.row for each in self.rivals)
         yield from ((FIX, offer.text) for offer in self.offers)
         if self.command:
             yield "more", self.command

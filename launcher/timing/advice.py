@@ -18,6 +18,7 @@ from launcher.record.problem import Problem
 from launcher.verl.config import BATCH, ENGINE, MINI, TENSOR, N
 
 _TOKENS = "perf/total_num_tokens"
+_TOOLS, _ROLLOUT = "timing_s/agent_loop/tool_calls/max", "rollout"
 _MOST = 4  # advices that are shown
 
 
@@ -88,6 +89,10 @@ def advise(
     if whole <= 0:
         return ()
     shares = {row.stage: sum(step.get(row.stage, 0.0) for step in stages) / whole for row in rows()}
+    tools = metrics.get(_TOOLS, 0.0)  # of the response that waited longest
+    if _ROLLOUT in shares and tools > 0:
+        waits = min(tools / max(stages[-1].get(_ROLLOUT, 0.0), tools), 1.0)
+        shares |= {"tools": shares[_ROLLOUT] * waits, _ROLLOUT: shares[_ROLLOUT] * (1 - waits)}
     crowded = (host := HostLoad.of(metrics)) is not None and host.crowded
     able = [row for row in rows() if not (crowded and row.processes) and _needed(row, config, metrics.get(_TOKENS))]
     worth = sorted(able, key=lambda row: -shares[row.stage])

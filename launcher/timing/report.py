@@ -3,15 +3,17 @@
 import math
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from launcher.console.evidence import Evidence
+from launcher.core.tail import chunks
 from launcher.metrics.frameworks import Framework, described
 from launcher.metrics.host import HostLoad, slow_together
 from launcher.metrics.store import SeriesStore
 from launcher.metrics.timing import STEP as WHOLE
 from launcher.preset.effective import EffectiveConfig
-from launcher.preset.settle import configuration
+from launcher.preset.settle import configuration, of_log
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.machine import GpuSample
 from launcher.record.spans import Span, SpanTail
@@ -106,10 +108,17 @@ class Report:
 class Timing:
     """Follows the time of a run, or of a log from elsewhere (None). `poll` reads what is new; `report` has one step.
 
-    `series` are the metrics of the run, which whoever reads it has anyway.
+    `series` are the metrics of the run, which whoever reads it has anyway. A log's configuration is in its `console`.
     """
 
-    def __init__(self, run: RunDir | None, *, whole: bool = False, framework: Framework | None = None) -> None:
+    def __init__(
+        self,
+        run: RunDir | None,
+        *,
+        whole: bool = False,
+        framework: Framework | None = None,
+        console: Iterable[bytes] = (),
+    ) -> None:
         framework = described(run.read_info().framework) if run is not None else framework
         self._of_verl = framework is None or framework.own
         self.run, self._whole = run, whole
@@ -118,8 +127,9 @@ class Timing:
         self._done: dict[int, StepTime] = {}
         self._open: list[Span] = []
         self._now: StepTime | None = None
-        self._config: EffectiveConfig | None = None
+        self._config = None if run is not None else _configuration(console, framework)
         self._model: Size | None = None
+        self._searched: AttemptDir | None = None
         self._start: tuple[int, Mapping[str, float]] = (0, {})
 
     def poll(self, live: bool) -> bool:
@@ -224,18 +234,28 @@ class Timing:
         )
 
     def _settings(self) -> tuple[EffectiveConfig | None, Size | None]:
-        if self._config is None:
-            info = last_settings(self.run)[0] if self.run is not None else None
-            if self.run is None or info is None or info.preset is None:
-                return None, None
-            self._config = configuration(info.preset)
-            attempt = self._attempt or self.run.last_attempt()
-            self._model = size_of(str(self._config.get(MODEL_PATH)), attempt.console if attempt else None)
+        attempt = self._attempt or (self.run.last_attempt() if self.run is not None else None)
+        if self._config is None and self.run is not None and attempt != self._searched:
+            self._searched = attempt
+            info = last_settings(self.run)[0]
+            if info is not None and info.preset is not None:
+                self._config = configuration(info.preset)
+            elif info is not None and attempt is not None:
+                self._config = _configuration(chunks(attempt.console), described(info.framework))
+            if self._config is not None:
+                self._model = size_of(str(self._config.get(MODEL_PATH)), attempt.console if attempt else None)
         return self._config, self._model
 
     def _why(self) -> str:
         switch = self._attempt.read_launch().env.get("PPO_TUI_SPANS") if self._attempt else None
         return SWITCHED_OFF if switch in ("0", "") else NO_SPANS
+
+
+def _configuration(console: Iterable[bytes], framework: Framework | None) -> EffectiveConfig | None:
+    """The settings that a log has; None without any."""
+    log = Evidence(framework)
+    log.read(console)
+    return of_log(log.facts.settings)
 
 
 def rough(series: SeriesStore, step: int) -> dict[str, float]:

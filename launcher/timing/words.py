@@ -46,7 +46,9 @@ def no_advice(report: Report) -> str:
         return "no advice: it is about settings of veRL"
     if report.recent < FEWEST:
         return f"no advice before step {FEWEST + 1}: the first step is left out"
-    return "no stage with a known setting takes a tenth of the recent steps"
+    stage, seconds = max(report.usual.items(), key=lambda pair: pair[1], default=("", 0.0))
+    share = _share(seconds / sum(report.usual.values())) if seconds else "–"
+    return f"no known setting shortens what takes most of the recent steps: {stage}, {share}"
 
 
 def _rate(tokens: float | None) -> str:

@@ -172,6 +172,18 @@ def test_the_work_of_other_runs_on_the_same_gpus_is_not_the_runs() -> None:
     assert replace(shared[0], used=shared[0].run_used).only_of_run and not GpuSample(0, used=1, util=99).only_of_run
 
 
+def test_a_driver_that_waits_for_a_worker_is_not_where_the_run_hangs() -> None:
+    """A weight sync blocked in the engine's worker, and the answer was a line of Hydra in the driver."""
+    got = f"{SITE}/ray/_private/worker.py:2967 get"
+    driver = seen(1, got, "/srv/env/hydra/main.py:94 decorated_main", "/srv/start.py:3 main")
+    found = judge(HangFacts(0.0, processes=(driver, seen(2, "/home/me/faults.py:84 await_bucket"))))
+    assert (
+        found is not None
+        and found.reason == "user-code"
+        and found.words["place"] == "/home/me/faults.py:84 await_bucket"
+    )
+
+
 def test_tools_and_engines_are_found_in_coroutines() -> None:
     loop = f"{SITE}/verl/experimental/agent_loop/tool_agent_loop.py:310 _call_tool"
     assert reason(Seen(1, "ray::AgentLoopWorker", tasks=(("/home/me/search.py:40 execute", loop),))) == "tool"

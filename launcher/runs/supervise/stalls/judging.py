@@ -216,10 +216,14 @@ def _engine(facts: HangFacts, busy: bool) -> Judgement | None:
 
 
 def _plain_code(facts: HangFacts, busy: bool) -> Judgement | None:
-    """The driver itself waits in a file that is not veRL's."""
+    """A process waits in a file that is not veRL's; one that waits for another process has no part in it."""
     for seen in facts.processes:
         for frames in waits_of(seen, busy):
-            if (own := own_frame(frames)) is not None and not own.startswith("<"):
+            if (
+                first_call(frames, "remote") is None
+                and (own := own_frame(frames)) is not None
+                and not own.startswith("<")
+            ):
                 return _code("user-code", seen, frames, own)
     return None
 

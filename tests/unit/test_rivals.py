@@ -1,0 +1,46 @@
+"""Rivals: consoles that each one leads, and what tells them apart."""
+
+from typing import Any
+
+import pytest
+import tomllib
+from console_logs import DATA, diagnosis_of
+
+from launcher.console.causes import catalogue
+from launcher.console.rivals import symptoms
+
+ROWS: list[dict[str, Any]] = tomllib.loads((DATA / "rivals.toml").read_text("utf-8"))["rows"]
+PACKAGES = "/opt/venv/lib/python3.12/site-packages"
+
+
+def console(row: dict[str, Any]) -> str:
+    """A run of veRL whose driver ends with the exception; `frames` are PATH:FUNCTION and the line of code."""
+    lines = [f"+ python3 -m verl.trainer.main_ppo trainer.total_epochs=3 {row.get('run', '')}", *row.get("above", ())]
+    if row.get("open"):
+        return "\n".join(["Total training steps: 435", *lines[1:]])
+    lines += ["Error executing job with overrides: ['a=b']", "Traceback (most recent call last):"]
+    for frame in row["frames"]:
+        place, _, code = frame.partition(" ")
+        path, _, function = place.partition(":")
+        path = path if path.startswith("/") else f"{PACKAGES}/{path}"
+        lines += [f'  File "{path}", line 93, in {function}', f"    {code or 'self.call(batch)'}"]
+    return "\n".join([*lines, row["text"]])
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[f"{number}-{row['cause']}" for number, row in enumerate(ROWS)])
+def test_a_rival_leads_on_its_console(row: dict[str, Any]) -> None:
+    found = diagnosis_of(console(row), exit_code=None if row.get("open") else 1)
+    assert (found.cause == row["cause"] or row.get("title")) and row.get("title", "") in found.title, found
+    leading = found.rivals[0]
+    assert leading.supports and not leading.excluded_by and found.fixes
+    shown = [found.title, found.meaning, *(fix.text for fix in found.fixes), *(rival.row[1] for rival in found.rivals)]
+    assert not any("{" in text or "…" in text for text in shown), shown
+
+
+def test_every_rival_leads_somewhere_or_is_an_entry_with_samples() -> None:
+    entries = {cause.id for cause in catalogue()}
+    led = {row["cause"] for row in ROWS}
+    rows = [row for symptom in symptoms() if symptom.message for row in symptom.rivals]
+    clues = {row.cause for row in rows if row.needs or row.supports}
+    assert sorted(clues - led - entries) == []
+    assert not [row.id for row in rows if row.id in entries], "an entry's row has `entry`"
