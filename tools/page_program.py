@@ -1,5 +1,6 @@
 """Pages about the program: commands and keys."""
 
+import functools
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -23,6 +24,7 @@ def root() -> tuple[Any, Any]:
     return command, command.make_context("ppo-tui", [], resilient_parsing=True)
 
 
+@functools.cache
 def tree() -> dict[str, tuple[Any, Any]]:
     """Every command by its words (`queue move`), with its parsing context."""
     return {" ".join(path): found for path, *found in _below(*root())}  # type: ignore[misc]

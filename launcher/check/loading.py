@@ -161,7 +161,7 @@ def _agents(subject: Subject) -> Iterator[tuple[str, Item]]:
         return
     if path := subject.text(agents.LOOPS):
         use = _use(subject, "loop", "0.9.0")
-        for name, target, arguments in agents.loops(Path(path)):
+        for name, target, arguments in agents.loops(path):
             if target and name == subject.get(agents.LOOP):
                 yield agents.LOOPS, {"target": target, **use, "given": [*use["given"], *arguments] if use else ()}
     for key in agents.TOOLS if subject.at_least("0.8.0") and subject.verl else ():

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass
+from functools import cached_property
 
 from launcher.core.errors import UserError
 from launcher.estimate import models
@@ -42,7 +43,7 @@ class PlacedConfig(EffectiveConfig):
     python: str
     machine: Machine
 
-    @property
+    @cached_property
     def env(self) -> dict[str, str]:
         """The environment of the run: this process's, with the preset's laid over."""
         return {**os.environ, **self.loaded.preset.env}

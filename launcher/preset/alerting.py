@@ -54,7 +54,8 @@ def limits_of(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_health(settings: Mapping[str, Any]) -> None:
     """Refuses a `health:` block that is wrong, before anything is started. Raises UserError."""
-    read(limits_of(settings), OPTIONS)
+    if limits := limits_of(settings):
+        read(limits, OPTIONS)
     AlertSettings.read(settings).targets()
 
 

@@ -3,7 +3,6 @@
 Keys are those of the newest version throughout ppo-tui; here alone they become those of the version that runs.
 """
 
-import contextlib
 import dataclasses
 import math
 from collections.abc import Mapping
@@ -127,7 +126,7 @@ class EffectiveConfig(VerlConfig):
         """The choices that replace parts of veRL's usual configuration, or all of it."""
         return self.groups if self.config in (None, defaults.PPO) else (str(self.config), *self.groups)
 
-    @property
+    @cached_property
     def defaults(self) -> defaults.Tree:
         """veRL's configuration without any setting but the choices of files, references unresolved."""
         return defaults.tree(self.version, self.verl, self.groups, self.config or defaults.PPO)
@@ -245,9 +244,10 @@ class EffectiveConfig(VerlConfig):
 
     def _name(self, key: str) -> str | None:
         """The key as this version calls it; None where it has none."""
-        with contextlib.suppress(UserError):
+        try:
             return versions.at(key, self.version)
-        return None
+        except UserError:
+            return None
 
     def _refer(self, name: str, default: Any) -> Any:
         """Like `_look_up`, for the target of a reference; for a circular reference, its text."""

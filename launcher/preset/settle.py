@@ -1,5 +1,6 @@
 """What a fix changes in a configuration: settings with their values now and then. All advice is settled here."""
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -24,6 +25,7 @@ _ORIGINS: Mapping[Source, str] = {
     "override": "set in the preset",
     "ppo-tui": "ppo-tui's default",
 }
+_value_of = functools.lru_cache(maxsize=4096)(value_of)  # a log has hundreds of settings
 _COEFFICIENT = 0.001  # veRL's default for the KL, in the loss and in the reward
 
 
@@ -55,10 +57,11 @@ def configured(loaded: LoadedPreset) -> EffectiveConfig:
 def of_log(settings: Mapping[str, str]) -> EffectiveConfig | None:
     """The configuration with the settings that a log has; None for a log without any."""
     known = {newest(key): text for key, text in settings.items()} | dict(settings)
-    given = {key: Setting(None if text == "None" else value_of(text), "override") for key, text in known.items()}
+    given = {key: Setting(None if text == "None" else _value_of(text), "override") for key, text in known.items()}
     return EffectiveConfig(settings=given) if given else None
 
 
+@functools.lru_cache(maxsize=4096)  # where no field has it, a refusal looks for the nearest name
 def shown_name(key: str) -> str:
     """A key as users type it: its preset field, or the veRL key where no field has it."""
     try:
@@ -149,7 +152,7 @@ def _pairs(fix: Fix, edits: Sequence[Edit]) -> Iterator[tuple[Change, Edit]]:
 
 def _idle(change: Change, edits: Sequence[Edit], config: EffectiveConfig) -> bool:
     """Whether following a change would change nothing."""
-    if any(edit.key == setting_name(change.key) for edit in edits):
+    if setting_name(change.key) in {edit.key for edit in edits}:
         return False
     match change.operation:
         case "set":

@@ -167,6 +167,7 @@ def referred(value: str) -> str | None:
     return match[1] if match and match[2] is None and "oc.select" not in value else None
 
 
+@functools.lru_cache(maxsize=64)
 def number(version: str) -> tuple[int, ...]:
     """`0.10.dev1` as (0, 10, 1): good enough to compare releases."""
     parts = [int(part) for part in re.findall(r"\d+", version)[:3]]

@@ -4,7 +4,7 @@ Hydra accepts every key of the configuration tree, whether the trainer reads it 
 """
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,6 +74,7 @@ def _tables() -> Mapping[str, Any]:
     return read_tables(Path(__file__).with_suffix(".toml"))
 
 
+@functools.lru_cache(maxsize=8192)
 def newest(key: str) -> str:
     """The key as the newest version names it."""
     return _renamed(key, [(move.old, move.new) for move in moves()])
@@ -106,17 +107,15 @@ def unlisted(key: str, version: str) -> bool:
     return life(key)[0] != "" and not leaf(listed, key)[0] and leaf(listed, key.rpartition(".")[0])[1] == {}
 
 
-def ignored(keys: Mapping[str, Any], version: str) -> list[tuple[str, str]]:
+def ignored(keys: Mapping[str, Any], version: str) -> Iterator[tuple[str, str]]:
     """The veRL keys (as `version` names them, with their values) that have no effect, and why."""
     legacy = keys.get(_V1) is False
-    keys_with_reasons = []
     for key in keys:
         if legacy and key.startswith("trainer.v1."):
-            keys_with_reasons.append((key, f"the legacy trainer ignores it ({_V1}=False)"))
+            yield key, f"the legacy trainer ignores it ({_V1}=False)"
         for rule in _ignored():
             if _matches(key, rule.key) and number(version) >= number(rule.since) and not (rule.v1 and legacy):
-                keys_with_reasons.append((key, rule.why))
-    return keys_with_reasons
+                yield key, rule.why
 
 
 def step_contains(keys: Iterable[str]) -> frozenset[str] | None:
@@ -137,10 +136,7 @@ def check(version: str) -> None:
 
 
 def _renamed(key: str, pairs: list[tuple[str, str]]) -> str:
-    for source, target in pairs:
-        if _matches(key, source):
-            return target + key[len(source) :]
-    return key
+    return next((target + key[len(source) :] for source, target in pairs if _matches(key, source)), key)
 
 
 def _matches(key: str, name: str) -> bool:

@@ -1,15 +1,18 @@
 """Every command that reads runs or presets, called in this process as the shell would."""
 
+import functools
 import io
 import sys
 from collections.abc import Sequence
 from unittest.mock import patch
 
+import typer
 from valid_json import validate
 
 from launcher.cli.main import main
 from tui import entry
 
+typer.main.get_command = functools.cache(typer.main.get_command)  # it reads the functions of all commands
 RUN, OTHER = "7f3a1c", "0ld111"
 OF_RUNS = [
     ["list"],

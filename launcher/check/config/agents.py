@@ -5,6 +5,7 @@ veRL: `verl/experimental/agent_loop/agent_loop.py: AgentLoopWorker`, `tool_agent
 `agent.default_agent_loop` without it; since 0.7, `multi_turn.enable` has no effect.
 """
 
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,7 @@ def loop_file(subject: Subject) -> Findings:
     path = Path(str(subject.get(LOOPS)))
     if not subject.get(LOOPS) or not path.is_file() or not subject.at_least("0.7.0"):
         return  # FILE-1
-    listed = _yaml(path)
+    listed = _yaml(_text(path))
     if not isinstance(listed, list) or not all(
         isinstance(each, dict) and {"name", "_target_"} <= {*each} for each in listed
     ):
@@ -61,10 +62,7 @@ def loop_file(subject: Subject) -> Findings:
 
 def tools(subject: Subject) -> Findings:
     """AGENT-2: the agent loop with tools has tools, and the other one leaves them unused."""
-    given = [key for key in TOOLS if subject.get(key)]
-    if not subject.at_least("0.7.0"):
-        return
-    if subject.get(LOOP) == WITH_TOOLS and not given:
+    if subject.at_least("0.7.0") and subject.get(LOOP) == WITH_TOOLS and not any(map(subject.get, TOOLS)):
         yield found("AGENT-2", keys=[LOOP, *TOOLS])
 
 
@@ -74,7 +72,7 @@ def tool_file(subject: Subject) -> Findings:
     path = subject.get(TOOLS[0])
     if not path or not Path(str(path)).is_file() or not subject.at_least("0.7.0"):
         return  # FILE-1
-    content = _yaml(Path(str(path)))
+    content = _yaml(_text(path))
     listed = content.get("tools") if isinstance(content, dict) else None
     known = subject.facts.names.get("tool_types", [])
     if not isinstance(listed, list) or not listed:
@@ -124,14 +122,12 @@ def quantization(subject: Subject) -> Findings:
 
 def known_loops(subject: Subject) -> tuple[list[str], list[str]]:
     """Names of the agent loops that veRL has, and of those in the configuration file."""
-    path = subject.get(LOOPS)
-    own = [name for name, _, _ in loops(Path(str(path)))] if path else []
-    return subject.facts.names.get("agent_loops", []), own
+    return subject.facts.names.get("agent_loops", []), [name for name, _, _ in loops(subject.get(LOOPS))]
 
 
-def loops(path: Path) -> Iterator[tuple[str, str, list[str]]]:
+def loops(path: Any) -> Iterator[tuple[str, str, list[str]]]:
     """Name, class and arguments of each agent loop in a configuration file; empty if it is unreadable."""
-    found = _yaml(path)
+    found = _yaml(_text(path))
     for each in found if isinstance(found, list) else ():
         if isinstance(each, dict) and isinstance(each.get("name"), str):
             arguments = [str(key) for key in each if not str(key).startswith("_")]
@@ -143,7 +139,7 @@ def router(path: Path) -> str:
 
     veRL: `verl/workers/rollout/router.py: _create_plugin_extension`.
     """
-    found = _yaml(path)
+    found = _yaml(_text(path))
     return str(found.get("router_class") or "") if isinstance(found, dict) else ""
 
 
@@ -164,13 +160,14 @@ def _text(path: Any) -> str:
         return ""
 
 
-def _yaml(path: Path) -> Any:
+@functools.lru_cache(maxsize=8)  # each change that is tried checks the preset again
+def _yaml(text: str) -> Any:
     """The content of a YAML file; None if it is invalid."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
     try:
-        return YAML(typ="safe", pure=True).load(_text(path))
+        return YAML(typ="safe", pure=True).load(text)
     except (ValueError, YAMLError):
         return None
 

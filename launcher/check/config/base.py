@@ -1,5 +1,6 @@
 """Helpers of the rules: making findings, and numbers that would work."""
 
+import bisect
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -54,9 +55,8 @@ def _doubted(rule: Rule, doubt: Callable[[Subject], str]) -> Rule:
 def dividing(size: int, wish: int) -> list[int]:
     """The divisors of `size` next to `wish`, the smaller first: `dividing(64, 24)` is [16, 32]."""
     divisors = [number for number in range(1, size + 1) if size % number == 0]
-    below = [number for number in divisors if number <= wish]
-    above = [number for number in divisors if number > wish]
-    return below[-1:] + above[:1]
+    at = bisect.bisect(divisors, wish)
+    return divisors[max(0, at - 1) : at + 1]
 
 
 def multiples(step: int, wish: int) -> list[int]:
