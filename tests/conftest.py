@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,15 +47,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if inspect.iscoroutinefunction(item.function) or _SLOW_FIXTURES & set(item.fixturenames):
             item.add_marker("slow")
     if config.getoption("nightly") == "changed":
-        kept = [item for item in items if _is_due(item)]
-        config.hook.pytest_deselected(items=[item for item in items if not _is_due(item)])
+        cases = Counter[str]()
+        kept = [item for item in items if _is_due(item, cases)]
+        config.hook.pytest_deselected(items=list({*items} - {*kept}))
         items[:] = kept
     items.sort(key=lambda item: [item.get_closest_marker(mark) is None for mark in _TURNS])
 
 
-def _is_due(item: pytest.Item) -> bool:
-    mark = item.get_closest_marker("nightly")
-    return mark is None or due((*mark.args, item.nodeid.partition("::")[0]), changed())
+def _is_due(item: pytest.Item, cases: Counter[str]) -> bool:
+    """Whether a test runs where only some are asked for; `cases` counts those of each function."""
+    mark, function = item.get_closest_marker("nightly"), item.nodeid.partition("[")[0]
+    cases[function] += 1
+    if mark is None or cases[function] % mark.kwargs.get("every", 1) == 1:
+        return True
+    return due((*mark.args, function.partition("::")[0]), changed())
 
 
 @pytest.fixture(scope="session")

@@ -164,6 +164,7 @@ def test_stop_leaves_no_process_and_is_not_a_failure(env: dict[str, str], run: d
     assert shown["cause"] == "stopped"
 
 
+@pytest.mark.nightly("launcher/runs/act/use_checkpoint.py", "launcher/inside/")
 def test_a_checkpoint_becomes_a_model(env: dict[str, str], run: dict[str, str]) -> None:
     merged = ppo_tui(env, "export", "--model", run["run"], "--json")
     assert merged.returncode == 0, merged.stderr
@@ -177,6 +178,7 @@ def test_a_checkpoint_becomes_a_model(env: dict[str, str], run: dict[str, str]) 
     assert (folder / "tokenizer_config.json").exists()
 
 
+@pytest.mark.nightly("launcher/runs/act/", "launcher/inside/")
 def test_a_checkpoint_is_scored_next_to_the_model_before_and_nothing_is_trained(
     env: dict[str, str], run: dict[str, str]
 ) -> None:

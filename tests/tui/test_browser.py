@@ -102,6 +102,7 @@ def refused(address, cookie):
     return {each.status_code for each in [*(get(url, headers=headers) for url in pages), *screens]} == {403}
 
 
+@pytest.mark.nightly("tui/browser/")
 def test_only_who_opened_the_link_sees_anything(serving, recorder):
     url = link(serving)
     address, client = session(url)
@@ -195,6 +196,7 @@ def test_a_browser_draws_the_screen_takes_keys_and_keeps_its_session(serving, br
     tab.shows("reward")
 
 
+@pytest.mark.nightly("tui/browser/")
 @needs_browser
 def test_tabs_are_limited_and_end_with_the_page(serving, browser):
     tab = Tab(browser, link(serving))

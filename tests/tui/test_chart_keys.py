@@ -134,6 +134,7 @@ async def test_the_view_goes_along_to_the_page_of_a_metric_and_back(make, warned
         assert all(chart.plot.log for chart in user.screen.query("MetricChart") if chart.region.area)
 
 
+@pytest.mark.nightly("tui/kit/", "tui/pages/dashboard/", every=3)
 @pytest.mark.parametrize("keys", [("left", "plus"), ("a s", "a x", "a l"), ("f", "a x", "a x", "left")])
 async def test_every_size_survives_every_view(make, warned, keys):
     toggle("actor/entropy")

@@ -93,6 +93,7 @@ def test_every_screen_has_a_road():
     assert {screen.__name__ for screen in screens - bases} == {*ROADS, *MAKERS} - names
 
 
+@pytest.mark.nightly("tui/", "tests/support/every_screen.py", "tests/tui/conftest.py", every=9)
 @pytest.mark.parametrize("screen", [*ROADS, *MAKERS])
 async def test_no_size_breaks_a_screen(make, fullest, screen):
     """Smaller with time to draw between, larger again without."""
@@ -141,7 +142,8 @@ async def test_ascii_holds_for_what_textual_draws_too(make, fullest, screen):
         assert user.seen.isascii(), sorted(set(user.seen) - set(map(chr, range(128))))
 
 
-@pytest.mark.parametrize("what", ["long", "nan", "empty", "failed"])
+@pytest.mark.nightly("tui/", "tests/support/every_screen.py", "tests/tui/conftest.py", every=4)
+@pytest.mark.parametrize("what", ["nan", "long", "empty", "failed"])
 async def test_any_run_can_be_looked_at(make, what):
     """10,000 steps, nothing but NaN, no step at all, a failure in the first minute: on every screen."""
     steps, more = [], {"log": "Traceback\n" * 400} if what == "failed" else {}
@@ -168,6 +170,7 @@ async def test_any_run_can_be_looked_at(make, what):
                 await back(user, dashboard)
 
 
+@pytest.mark.nightly("tui/", "launcher/core/", "launcher/record/", "tests/support/", every=2)
 @pytest.mark.parametrize("everything", [False, True], ids=["free text", "every word"])
 async def test_no_text_of_a_file_acts_on_the_terminal(make, home, everything):
     """Names of folders and presets, and every string of every file, on every screen of a run: the very bytes."""

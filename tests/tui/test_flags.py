@@ -142,6 +142,7 @@ async def test_limits_follow_a_live_run(make):
             assert before not in page(user) and [limit.value for limit in limits] == [value]
 
 
+@pytest.mark.nightly("tui/kit/", "tui/pages/checks/", "launcher/health/", every=3)
 @pytest.mark.parametrize("log", ["nan", "learning", "cpu-toy"])
 async def test_every_check_of_a_real_run_has_a_page_at_any_size(make, home, log):
     async with make.open(import_logs([str(LOGS / f"{log}.log.gz")])[0].path) as user:

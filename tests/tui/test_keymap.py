@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from owners import owners, page_of, pages_beside
 from pilots import words
+from tables import tabled
 from textual.screen import Screen
 from valid_json import validate
 
@@ -60,19 +61,7 @@ def test_the_keys_are_known_without_any_screen():
     assert sorted(ast.literal_eval(done.stdout)) == ["tui.kit", "tui.kit.keymap", "tui.kit.keys"]
 
 
-@pytest.mark.parametrize(
-    ("keys", "said"),
-    [
-        ({"dashboard__lgo": "o"}, "unknown key id (did you mean 'dashboard.log'?)"),
-        ({"dashboard__log": "ctlr+o"}, "'ctlr+o' is not a key"),
-        ({"dashboard__log": "pagedwon"}, "'pagedwon' is not a key (did you mean 'pagedown'?)"),
-        ({"dashboard__log": ""}, "'' is not a key"),
-        ({"dashboard__log": "h"}, "h is already used by dashboard.checks"),
-        ({"dashboard__log": "question_mark"}, "question_mark is already used by app.help"),
-        ({"log__search": "down"}, "down is already used by move.down"),
-        ({"dashboard__log": "o", "dashboard__checks": "o"}, "o is already used by dashboard.checks"),
-    ],
-)
+@tabled
 def test_a_bad_key_is_a_sentence_and_changes_nothing(keys, said):
     good, wrong = checked(asked(**keys))
     assert len(wrong) == 1 and said in wrong[0] and wrong[0].startswith("config.yaml, line 2: ")

@@ -76,6 +76,7 @@ async def test_late_work_waits_for_what_was_opened_over_its_page(make, warned):
         assert user.app.screen_stack[1:] == [user.screen]
 
 
+@pytest.mark.nightly("tui/", "tests/support/every_screen.py", every=4)
 @pytest.mark.parametrize("part", range(4))
 async def test_leaving_several_times_at_once_leaves_one_page(make, warned, part):
     earlier = make.ended("finished", created=make.start - 100)

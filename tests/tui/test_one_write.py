@@ -111,6 +111,7 @@ def load(request):
         loop.wait()
 
 
+@pytest.mark.nightly("tui/", every=3)
 @pytest.mark.usefixtures("load")
 @pytest.mark.parametrize("place", PLACES)
 def test_no_key_of_one_write_is_lost(make, home, place):

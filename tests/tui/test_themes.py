@@ -131,6 +131,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.nightly("tui/kit/", every=4)
 @pytest.mark.slow
 @pytest.mark.parametrize("theme", OUR_THEMES)
 def test_warning_and_critical_are_painted_differently_on_sixteen_colours(warned, theme):

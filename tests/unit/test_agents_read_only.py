@@ -79,6 +79,7 @@ def audited(folder: Path) -> list[tuple[str, Any]]:
     return [(event, told) for event, told in map(json.loads, lines) if isinstance(told, list) or not caches.match(told)]
 
 
+@pytest.mark.nightly("launcher/agents/", "launcher/cli/", "launcher/core/", every=4)
 @pytest.mark.parametrize("name", FREE)
 def test_a_tool_that_reads_opens_nothing_for_writing_and_starts_and_signals_nothing(home: Path, name: str) -> None:
     tool = tools()[name]

@@ -25,11 +25,6 @@ from launcher.preset.schema import BY_KEY, FIELDS
 from launcher.verl import defaults
 
 pytestmark = pytest.mark.slow
-NAMES = (
-    r"^(?!.*profiler\.).*(path|(?<!pro)file|dir|folder|python|lib|class|cls|module|entry|func|_target_|^env|on_alert|name"
-    r"|@|extends|recipe|impl|source|tool|loop|data\.(train|val)$|url|addr|host|endpoint|server|uri|backend|engine$|logger)"
-)
-"""Keys that name a program, a file, a class or an address."""
 ADDRESSES = re.compile(r"url|addr|host|endpoint|server|uri|^env|path$")
 FREE = {name: tool for name, tool in tools().items() if tool.free}
 COMPANIONS = (
@@ -122,16 +117,17 @@ def check(settings: Mapping[str, str], *, static: bool) -> None:
         )
 
 
-@pytest.mark.parametrize("named", [True, pytest.param(False, marks=pytest.mark.nightly("launcher/check/"))])
-def test_no_field_and_no_key_makes_a_static_check_run_import_or_open_what_it_names(trap, named, monkeypatch):
+@pytest.mark.nightly("launcher/check/", "launcher/data/", "launcher/machine/", "launcher/preset/", every=8)
+@pytest.mark.parametrize("part", range(16))
+def test_no_field_and_no_key_makes_a_static_check_run_import_or_open_what_it_names(trap, part, monkeypatch):
     monkeypatch.setattr("launcher.check.login.of_login", lambda *_: ())  # about the machine alone, and slow
-    for key in keys():
-        if bool(re.search(NAMES, key)) is named:
-            for value in trap.values if ADDRESSES.search(key) else trap.values[:2]:
-                check({key: value}, static=True)
-            assert not trap.sprung, key
+    for key in keys()[part::16]:
+        for value in trap.values if ADDRESSES.search(key) else trap.values[:2]:
+            check({key: value}, static=True)
+        assert not trap.sprung, key
 
 
+@pytest.mark.nightly("launcher/check/", "launcher/data/", "launcher/machine/", "launcher/preset/", every=2)
 @pytest.mark.parametrize("static", [True, False])
 def test_a_static_check_does_not_load_the_code_of_a_model(trap: Trap, tmp_path: Path, static: bool) -> None:
     (model := tmp_path / "model").mkdir()
@@ -154,6 +150,7 @@ def test_a_static_check_of_a_refused_setting_runs_nothing_either(trap: Trap) -> 
     assert not trap.sprung
 
 
+@pytest.mark.nightly("launcher/check/", "tests/data/tables/agents_untrusted", every=3)
 @tabled
 def test_the_same_settings_spring_the_trap_of_a_whole_check(trap, settings, tmp_path, monkeypatch):
     monkeypatch.setattr("launcher.check.cluster_view._LIMIT", 1.0)
@@ -171,6 +168,7 @@ def orphan(folder: Path, trap: Trap) -> Path:
     return lose_supervisor(run).path
 
 
+@pytest.mark.nightly("launcher/agents/", "launcher/cli/", "launcher/check/", every=4)
 @pytest.mark.parametrize("name", FREE)
 def test_no_free_tool_runs_imports_or_opens_what_it_is_given(trap: Trap, name: str, tmp_path: Path) -> None:
     tool = tools()[name]

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-import pytest
+from tables import tabled
 
 from launcher.core.format import GIB
 from launcher.record.layout import RunDir
@@ -49,19 +49,7 @@ def test_room_counts_whole_checkpoints() -> None:
     assert sample.room == 2
 
 
-@pytest.mark.parametrize(
-    ("step", "total", "every", "kept", "count", "more"),
-    [
-        (20, 100, 10, None, 2, 8),
-        (20, 105, 10, 0, 2, 9),  # the last step is saved too; 0 keeps all
-        (20, 100, 10, 3, 2, 1),
-        (30, 100, 10, 3, 3, 0),  # the oldest goes first
-        (30, 100, 10, 1, 1, 1),  # the only one goes when the next is complete
-        (90, 100, 10, 5, 1, 1),
-        (100, 100, 10, None, 10, 0),
-        (20, 100, -1, None, 0, 0),
-    ],
-)
+@tabled
 def test_checkpoints_to_come_are_those_that_take_space(
     step: int, total: int, every: int, kept: int | None, count: int, more: int
 ) -> None:

@@ -45,6 +45,7 @@ def test_a_reader_that_has_gone_is_noticed_at_once(monkeypatch: pytest.MonkeyPat
     assert taken.getvalue().endswith(b"short\n")
 
 
+@pytest.mark.nightly("ppo_tui.py", "tui/entry.py", "launcher/cli/", "launcher/core/", every=5)
 @pytest.mark.slow
 @pytest.mark.parametrize("words", ["list", "list --json", "status nope", "help KL-1", "nonsense", "--version", "queue"])
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])

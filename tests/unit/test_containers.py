@@ -189,6 +189,7 @@ def test_an_entry_of_a_host_that_is_gone_is_taken_over(monkeypatch: pytest.Monke
     assert turn.entry.host == os.uname().nodename and turn.unchecked, "its preflight was that of the other host"
 
 
+@pytest.mark.nightly("launcher/core/", "launcher/record/", "launcher/runs/", every=5)
 @pytest.mark.parametrize("by", ["owner", "mode"])
 @pytest.mark.parametrize(
     "name", ["", "run.yaml", "state.json", "control", "attempts", "attempts/1", "attempts/1/launch.json"]

@@ -71,6 +71,7 @@ def test_evidence_is_short_and_shows_where_it_was_cut() -> None:
     assert len(found.title) < 300
 
 
+@pytest.mark.nightly("launcher/console/")
 @pytest.mark.slow
 def test_memory_is_bounded_however_many_processes_and_errors_there_are() -> None:
     def endless(count: int) -> Iterator[bytes]:
@@ -105,6 +106,7 @@ def healthy_logs() -> Iterator[tuple[str, bytes]]:
             yield attempt, file.read()
 
 
+@pytest.mark.nightly("launcher/console/", every=4)
 @pytest.mark.slow
 @pytest.mark.parametrize("log", [pytest.param(data, id=name) for name, data in healthy_logs()])
 def test_no_line_of_a_healthy_run_is_an_error(log: bytes) -> None:

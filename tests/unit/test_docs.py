@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from operator import and_
 from pathlib import Path
 from typing import Any
@@ -30,11 +31,13 @@ from launcher.preset.layers import ROOTS
 from launcher.preset.schema import FIELDS
 from launcher.settings import _NAMES
 
-ON_THE_TOY = [
-    pytest.param(page, marks=pytest.mark.nightly(str(page.relative_to(ROOT))))
-    for page in with_commands()
-    if any(each.on_toy for each in shown(page))
-]
+
+def nightly(pages: Iterable[Path], *inputs: str, **every: int) -> list[Any]:
+    marks = {page: pytest.mark.nightly(str(page.relative_to(ROOT)), *inputs, **every) for page in pages}
+    return [pytest.param(page, marks=mark) for page, mark in marks.items()]
+
+
+ON_THE_TOY = nightly(page for page in with_commands() if any(each.on_toy for each in shown(page)))
 DRAWN = {"svg", "title", "style", "rect", "g", "text", "path"}
 DATA = ROOT / "tests" / "data"
 GROUPS = {"data", "preset", "config"}
@@ -196,7 +199,7 @@ def test_the_readme_is_short() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", with_commands(), ids=name)
+@pytest.mark.parametrize("page", nightly(with_commands(), "launcher/", "tools/page_", every=5), ids=name)
 def test_commands_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
     """Those that need neither minutes nor a machine, in their order and in one folder."""
     for each, lines in follow(page, tmp_path):

@@ -56,6 +56,7 @@ def rows(*words: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in out.splitlines()]
 
 
+@pytest.mark.nightly("launcher/cli/", "launcher/console/", "launcher/metrics/", "launcher/runs/", every=4)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", EIGHT)
 def test_a_log_and_the_run_that_is_made_of_it_have_the_same_answers(

@@ -18,6 +18,7 @@ def what(preset: str, where: str, settings: list[str]) -> Subject:
     return subject(loaded, on=machine(where)) if assumed == where else subject(loaded, assume=assumed)
 
 
+@pytest.mark.nightly("launcher/check/", "launcher/estimate/", "launcher/preset/", "tests/data/tables/findings", every=8)
 @pytest.mark.slow
 @tabled
 def test_a_finding_has_its_level_its_change_and_the_values(preset, where, settings, expected):

@@ -107,6 +107,7 @@ KINDS: list[tuple[str, str | Callable[[], object], Callable[[], object]]] = [  #
 ]
 
 
+@pytest.mark.nightly("launcher/core/", "launcher/preset/", "launcher/record/", "launcher/settings.py", every=5)
 @pytest.mark.parametrize("place", ["file", "folder"])
 @pytest.mark.parametrize("by", ["nobody", "owner", "mode"])
 @pytest.mark.parametrize("kind", KINDS, ids=[f"{number}-{kind[0]}" for number, kind in enumerate(KINDS)])

@@ -41,6 +41,7 @@ from launcher.verl.config import KL_IN_LOSS, KL_IN_REWARD
 DATA = Path("tests/data/frameworks")
 OURS = {name for value in vars(keys).values() if isinstance(value, tuple) for name in value if isinstance(name, str)}
 ROWS = [(name, row) for name, each in frameworks().items() for row in each.metrics]
+READ = ("launcher/console/", "launcher/health/", "launcher/metrics/", "launcher/runs/", "tests/support/foreign_logs.py")
 DIFFERENT = [(name, theirs) for name, row in ROWS if row.differs for theirs in row.theirs]
 
 
@@ -94,6 +95,7 @@ def test_no_rule_judges_a_metric_with_another_meaning(name: str, theirs: str) ->
     assert not any(key.startswith(keys.VALIDATION) for key in found)
 
 
+@pytest.mark.nightly(*READ, every=4)
 @pytest.mark.parametrize("form", FORMS)
 def test_a_form_has_the_flags_of_the_same_steps_as_verl(form: str, bank: ModuleType, tmp_path: Path) -> None:
     names = FORMS[form][0]
@@ -241,6 +243,7 @@ def test_several_updates_of_a_rollout_are_one_step(tmp_path: Path) -> None:
     assert found == [each for step in range(4) for each in ((step, 1.5, None), (step, None, 0.25))]
 
 
+@pytest.mark.nightly(*READ, every=4)
 @pytest.mark.parametrize("form", [form for form in FORMS if form != "trainer_state"])  # which is written anew
 def test_a_training_that_is_started_again_replaces_its_steps(form: str, bank: ModuleType, tmp_path: Path) -> None:
     (_, later), *_, (_, earlier) = chosen(bank)
@@ -299,6 +302,7 @@ def names_of_verl(fixes: Iterable[Fix], framework: Framework) -> set[str]:
     return set(re.findall(r"[\w.]*\w", words)) & VERLS - framework.settings.keys()
 
 
+@pytest.mark.nightly(*READ, every=4)
 @pytest.mark.parametrize("name", [name for name, each in frameworks().items() if not each.own])
 def test_no_advice_for_a_framework_names_a_setting_of_verl(name: str) -> None:
     framework = frameworks()[name]

@@ -12,6 +12,7 @@ FOUND, FOUND_LATE = (
 )
 
 
+@pytest.mark.nightly("launcher/health/", "bench/", "tests/data/bank/")
 @pytest.mark.slow
 def test_healthy_runs_are_let_alone_and_planted_faults_found() -> None:
     """In 4,145 healthy steps CRITICAL stays rare; each fault that is found stays found, and as early.

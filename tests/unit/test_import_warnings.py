@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from commands import call
+from tables import tabled
 
 RUN = "python3 -m verl.trainer.main_ppo data.train_files=/t data.val_files=/v actor_rollout_ref.model.path=m/m"
 
@@ -26,18 +27,7 @@ def test_the_json_of_an_import_has_the_line_ends_of_windows_and_every_warning(sc
     assert "CR LF" not in call(["preset", "import", str(script), "--name", "three"])[1].decode()
 
 
-@pytest.mark.parametrize(
-    ("test", "asked"),
-    [
-        ('[ -n "$MODEL_PATH" ] || { echo MODEL_PATH is not set; exit 1; }', "MODEL_PATH=VALUE"),
-        ('echo $DEBUG; [ -n "$MODEL_PATH" ] || { echo set MODEL_PATH; exit 1; }', "MODEL_PATH=VALUE"),
-        ('[ -n "$MODEL_PATH" ] || { echo no model; exit 1; }', "its arguments"),
-        ("echo $CUDA_VISIBLE_DEVICES; [ $# -lt 1 ] && exit 1", "its arguments"),
-        ('[ -z "${1}" ] && { echo give 1 argument; exit 1; }', "its arguments"),
-        ("[ $# -lt 1 ] && exit 1", "its arguments"),
-        ('A=x; [ "$A" = x ] && exit 1', "its arguments"),
-    ],
-)
+@tabled
 def test_a_script_that_exits_is_asked_for_what_it_lacks(script: Path, test: str, asked: str) -> None:
     script.write_text(f"{test}\n{RUN}\n")
     error = call(["preset", "import", str(script)])[1].decode()

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from corpus import machine
+from tables import tabled
 
 from launcher.check.checks import quick
 from launcher.check.finding import Finding
@@ -63,20 +64,6 @@ def test_a_slip_is_renamed(slip: str, meant: str) -> None:
     assert of_key(slip).rename == (slip, meant)
 
 
-@pytest.mark.parametrize(
-    ("name", "meant"),
-    [
-        ("epoch", "epochs"),
-        ("epocsh", "epochs"),
-        ("epochss", "epochs"),
-        ("apochs", "epochs"),
-        ("epoochs", "epochs"),
-        ("epochs", None),
-        ("poch", None),
-        ("topk", None),
-        ("spoch", None),
-        ("", None),
-    ],
-)
+@tabled
 def test_one_letter_away(name: str, meant: str | None) -> None:
     assert slip_of(name, ["epochs", "top_k"]) == meant

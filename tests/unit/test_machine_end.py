@@ -90,6 +90,7 @@ def _ends(path: Path) -> Iterator[tuple[MachineEnd | None, Diagnosis]]:
         yield found, diagnose(log, exit_code=code, machine=found)
 
 
+@pytest.mark.nightly("launcher/console/", "launcher/machine/", "tests/data/", every=8)
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(8))
 def test_no_recorded_log_is_out_of_memory_without_a_line_that_shows_it(part: int) -> None:

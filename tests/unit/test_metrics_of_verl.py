@@ -23,6 +23,7 @@ def test_every_key_that_the_installed_verl_writes_is_described() -> None:
     assert all(len(describe(key).meaning) < 140 for key in written)
 
 
+@pytest.mark.nightly("tools/verl_watch.py", "launcher/verl/", "launcher/metrics/")
 @pytest.mark.slow
 def test_the_watch_for_versions_lists_what_is_new_and_gone(tmp_path: Path) -> None:
     """Nothing in the installed veRL; in a copy, a new key, metric, estimator and program, and a phrase that is gone."""

@@ -8,6 +8,7 @@ import pytest
 from commands import RUN, call
 from doc_pages import ALL, ROOT
 from page_program import root, tree
+from tables import tabled
 from whole_run import whole_run
 
 from launcher.core.old_names import _note, old_names, renamed
@@ -59,20 +60,7 @@ def test_a_help_has_one_form_of_arguments_and_defaults() -> None:
         assert not re.search(r"\(default|<\w+>|list\[", shown), path
 
 
-@pytest.mark.parametrize(
-    ("typed", "meant"),
-    [
-        ("--theme dark hosts --json", "--theme dark list --hosts --json"),
-        ("--ascii watch last", "--ascii attach --read-only last"),
-        ("merge last --step 3 --to=m", "export --model last --checkpoint 3 --output=m"),
-        ("queue add toy-cpu --gpus 0", "run --queue toy-cpu --gpus 0"),
-        ("reward test --data r.jsonl f.py --name g", "check --reward --data r.jsonl f.py --function g"),
-        ("data math --to x", "data math --output x"),
-        ("time last --step 3", "time last --step 3"),
-        ("preset rename keys runs", "preset rename keys runs"),
-        ("import -- --to", "import -- --to"),
-    ],
-)
+@tabled
 def test_old_words_become_new_ones(typed: str, meant: str) -> None:
     assert renamed(typed.split()) == meant.split()
 

@@ -15,6 +15,7 @@ from launcher.verl import hydra
 CASES = cases()
 READ = [case for case in CASES if "PRESET" not in case.finds]  # the others are refused as presets
 NEEDS = re.compile(r"(\d+) GPUs?, (\d+) GB")
+CHECKED = ("launcher/check/", "launcher/estimate/", "launcher/preset/", "launcher/verl/", "tests/data/preflight/")
 ELSEWHERE = {"aggregation", "normalised_micro", "conversations", "cpu_version", "server_options"}
 """Rules of versions before 0.9 (tests/unit/test_preflight_config.py) and of an installed SGLang (_sglang.py)."""
 
@@ -34,6 +35,7 @@ def test_what_is_broken_is_found_and_nothing_else(case: Case):
         assert finding.message and finding.fix and (finding.keys or finding.id == "PRESET")
 
 
+@pytest.mark.nightly(*CHECKED, every=16)
 @pytest.mark.slow
 @pytest.mark.parametrize("case", READ, ids=lambda case: case.name)
 def test_a_change_that_is_offered_settles_its_finding_and_breaks_nothing_else(case: Case):
@@ -48,6 +50,7 @@ def test_a_change_that_is_offered_settles_its_finding_and_breaks_nothing_else(ca
             assert errors == [], f"{more} against: {finding.message}"
 
 
+@pytest.mark.nightly(*CHECKED, every=16)
 @pytest.mark.slow
 @pytest.mark.parametrize("case", READ, ids=lambda case: case.name)
 def test_settings_have_the_name_that_was_typed_or_that_of_their_field(case: Case):

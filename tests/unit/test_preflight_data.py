@@ -77,6 +77,9 @@ def written(folder, split, spec):
     return Path(",".join(f"{folder}/{at}" for at in spec["at"].split(","))) if "at" in spec else path
 
 
+@pytest.mark.nightly(
+    "launcher/check/", "launcher/data/", "launcher/inside/", "tests/data/tables/preflight_data", every=9
+)
 @tabled
 def test_a_data_file(train, val, settings, expected, tmp_path, request):
     (tmp_path / "score.py").write_text("def compute_score(**_):\n    return 1\n")

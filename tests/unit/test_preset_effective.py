@@ -40,6 +40,7 @@ def what_verl_does(config: EffectiveConfig, model: str) -> tuple[float, int, int
     return responses, ranks, int(min(most, max(1, int(responses)) * longest) // sharing)
 
 
+@pytest.mark.nightly("launcher/preset/", "launcher/estimate/", "launcher/verl/", "presets/", every=11)
 @pytest.mark.slow
 @pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: ",".join(settings) or "as shipped")
 @pytest.mark.parametrize("version", VERSIONS)

@@ -65,6 +65,7 @@ def test_the_commands_of_other_trainers_are_not_taken_for_ppo():
         imported("torchrun -m verl.trainer.fsdp_sft_trainer data.train_batch_size=8 trainer.nnodes=1")
 
 
+@pytest.mark.nightly("launcher/preset/", "launcher/scripts/", "launcher/verl/", "presets/", every=4)
 @pytest.mark.slow
 @pytest.mark.parametrize("version", ["0.5.0", "0.7.1", "0.9.1"])
 @pytest.mark.parametrize("name", shipped())

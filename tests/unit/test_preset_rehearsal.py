@@ -62,6 +62,7 @@ def test_models_of_many_kinds_can_be_made_small(kind: str):
     assert model.num_parameters() < 30_000_000
 
 
+@pytest.mark.nightly("launcher/preset/rehearsal", "launcher/inside/")
 @pytest.mark.slow
 def test_a_small_model_keeps_tokenizer_vocabulary_and_kind(tmp_path: Path, toy_build):
     pytest.importorskip("transformers")

@@ -47,6 +47,7 @@ def read_by(version: str, config: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+@pytest.mark.nightly("launcher/preset/", "launcher/verl/", "launcher/console/", every=4)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*LOGS, *FAILURES])
 def test_the_preset_of_a_log_resolves_to_its_configuration(name: str, home: Path) -> None:

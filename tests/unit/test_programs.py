@@ -139,6 +139,7 @@ def test_a_folder_of_configurations_that_is_not_here_is_not_judged():
     assert any(each.id == "KEY-1" and "mine" in each.message and "was not found" in each.message for each in found)
 
 
+@pytest.mark.nightly("launcher/check/", "launcher/verl/", "tests/data/preflight/", every=16)
 @pytest.mark.parametrize("case", [case for case in cases() if "PRESET" not in case.finds], ids=lambda case: case.name)
 def test_where_no_configuration_is_found_only_names_and_keys_become_warnings(case: Case, clone: Path):
     """All broken presets, started by a program of which nothing is known."""

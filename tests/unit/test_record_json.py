@@ -155,6 +155,7 @@ def test_no_record_is_left_out() -> None:
     assert below(Record) - {"Record"} == {kind.__name__ for kind in RECORDS} and len(RECORDS) > 20
 
 
+@pytest.mark.nightly("launcher/record/", "launcher/metrics/records.py", every=4)
 @pytest.mark.slow
 @each_record
 @settings(max_examples=15, deadline=None)
@@ -166,6 +167,7 @@ def test_what_is_written_is_read_also_by_another_version(record: type[Record], d
         assert everything(found) == everything(made) and fits(found, record)
 
 
+@pytest.mark.nightly("launcher/record/", "launcher/metrics/records.py", every=4)
 @pytest.mark.slow
 @each_record
 @settings(max_examples=25, deadline=None)
@@ -180,6 +182,7 @@ def test_wild_values_under_the_right_keys_are_left_out_or_refused(record: type[R
         assert must
 
 
+@pytest.mark.nightly("launcher/record/", "launcher/metrics/records.py", every=4)
 @pytest.mark.slow
 @each_record
 @settings(max_examples=15, deadline=None)

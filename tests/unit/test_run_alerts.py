@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
+from tables import tabled
 from waiting import PATIENCE, wait_until
 
 from launcher.cli import plain
@@ -25,22 +26,7 @@ from launcher.runs.supervise.alerts import AlertCommand, StopRule, send_test
 CRITICAL, OK = Level.CRITICAL, Level.OK
 
 
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [
-        ({"on_alert": "notify-send x"}, "use a list of words, or null"),
-        ({"on_alert": ["x", 1]}, "use a list of words, or null"),
-        ({"stop_on": ["NUM1"]}, "did you mean 'NUM-1'"),
-        ({"stop_on": "NUM-1"}, "a list of"),
-        ({"stop_on": ["LEN-1"]}, "a list of"),
-        ({"stop_at": "later"}, "one of now, checkpoint"),
-        ({"grace_steps": -1}, "at least 0 and at most 1000"),
-        ({"grace_steps": True}, "at least 0 and at most 1000"),
-        ({"notify": ["bel"]}, "did you mean 'bell'"),
-        ({"notify": "bell"}, "a list of"),
-        ({"notify": None}, "a list"),
-    ],
-)
+@tabled
 def test_wrong_options_are_one_sentence(settings: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UserError) as caught:
         AlertSettings.read(settings)

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tables import tabled
 
 from launcher.core.errors import UserError
 from launcher.core.paths import settings_file
@@ -53,19 +54,7 @@ def test_keys_know_their_place() -> None:
     assert keys["dashboard.log"].place == f"{settings_file()}, line 3: keys: dashboard.log"
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "said"),
-    [
-        ("theme: dark\nmosue: no\n", 2, "mosue: unknown setting; did you mean 'mouse'?"),
-        ("\nmouse: maybe\n", 2, "mouse: 'maybe' is not allowed; use true or false"),
-        ("ascii: 3\n", 1, "ascii: '3' is not allowed; use true or false"),
-        ("animations: some\n", 1, "animations: 'some' is not allowed; use one of none, basic, full"),
-        ("theme: [dark]\n", 1, "theme: ['dark'] is not a valid theme name"),
-        ("keys: o\n", 1, "keys: not a mapping of ids to keys"),
-        ("theme: dark\nkeys: {\n", 3, "invalid YAML"),
-        ("mouse: true\nmouse: false\n", 2, "invalid YAML"),
-    ],
-)
+@tabled
 def test_a_bad_file_is_one_sentence_with_its_line(text: str, line: int, said: str) -> None:
     write(text)
     with pytest.raises(UserError) as caught:

@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 from driven import driven, listener
+from tables import tabled
 from waiting import wait_for, wait_until
 
 from launcher import inside
@@ -46,19 +47,9 @@ def planted(attempt: AttemptDir, name: str, *, after: bytes = b"step:5") -> "sub
     return process
 
 
+@pytest.mark.nightly("launcher/runs/supervise/stalls/", "launcher/inside/", "tests/support/stalls_faults.py", every=4)
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "right", "words"),
-    [
-        ("queue", "queue-full", "stalls_faults.py"),
-        ("flock", "lock", "waits for"),
-        ("lock", "lock", "hang_lock"),
-        ("missing", "collective-missing", "score_slowly"),
-        ("spinning", "collective-missing", "score_slowly"),
-        ("killed_rank", "process-stopped", "state T"),
-        ("data_loader", "data-loader", "read_from_server"),
-    ],
-)
+@tabled
 def test_real_processes_show_what_they_wait_for(tmp_path: Path, name: str, right: str, words: str) -> None:
     if name in ("missing", "spinning", "killed_rank", "data_loader"):
         pytest.importorskip("torch")

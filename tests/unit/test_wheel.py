@@ -109,6 +109,7 @@ def test_the_core_answers_without_torch_and_verl(stranger: Path) -> None:
     assert done.returncode == 0 and "dapo" in done.stdout, done.stderr
 
 
+@pytest.mark.nightly("pyproject.toml", "launcher/verl/env.py", "launcher/cli/", every=2)
 @pytest.mark.parametrize("words", [("doctor",), ("run", "toy-cpu")])
 def test_who_lacks_verl_is_told_the_file_that_installs_it(stranger: Path, words: tuple[str, ...]) -> None:
     done = call(stranger, *words)
@@ -130,6 +131,7 @@ def test_the_screen_opens(words: tuple[str, ...], shown: tuple[str, ...], strang
     assert terminal.process.returncode == 0
 
 
+@pytest.mark.nightly("pyproject.toml", "launcher/metrics/frameworks", every=2)
 @pytest.mark.parametrize("log", ["slime-collapse.log.gz", "prime-rl-collapse.jsonl.gz"])
 def test_the_log_of_another_framework_has_its_verdict(log: str, stranger: Path) -> None:
     done = call(stranger, "health", ROOT / "tests" / "data" / "frameworks" / log)
@@ -206,6 +208,7 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None):
 """
 
 
+@pytest.mark.nightly("pyproject.toml", "ppo_tui.py", "launcher/inside/", "launcher/core/paths.py")
 def test_verl_gets_our_plugin_and_the_users_modules(stranger, other, tmp_path, monkeypatch):
     mine = tmp_path / "mine"
     for name in ("launcher", "tui"):

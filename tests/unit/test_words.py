@@ -50,6 +50,7 @@ def test_a_hit_on_a_page_has_its_line_and_code_has_none() -> None:
     assert [line for _, line, _ in _hits(_words(), read_page("docs/x.md", page))] == [4, 11]
 
 
+@pytest.mark.nightly("tools/")
 @pytest.mark.slow
 def test_the_texts_of_each_kind_are_read() -> None:
     kinds = {text.kind for text in read_texts(WORDS.sources)}
