@@ -381,7 +381,7 @@ class _Message(NamedTuple):
 
 
 def _after_head(raw: bytes, begin: int, start: int) -> tuple[int, bool]:
-    """Where the text of a line starts after the heads of loggers, which begin the line, and whether one is an error's."""
+    """Where the text of a line starts after the heads of loggers that begin it, and whether one is an error's."""
     head = _LOG_HEAD.match(raw, start) if raw[start : start + 1] in _LOG_HEAD_STARTS else None
     end = start if head is None else head.end()
     return end, _ERROR_HEAD.search(raw[begin:end]) is not None

@@ -68,7 +68,7 @@ class EditorSide(Vertical):
         """Shows a page, with the plan above it when there is room."""
         for each in PAGES:
             wanted = each == page or (plan and each == "plan")
-            self.query_one(f"#page-{each}").set_class(not wanted, HIDDEN)
+            self.query(f"#page-{each}").set_class(not wanted, HIDDEN)
         self._draw()
 
     @property
@@ -104,6 +104,11 @@ class EditorSide(Vertical):
         version, folder = self._reply.get("verl") or (None, None)
         return (version, Path(folder) if folder else None) if version else None
 
+    @property
+    def _whole(self) -> bool:
+        """False while the screen closes: its widgets are removed one by one, the inner ones first."""
+        return all(map(self.query, ("#plan", "#changes", "#command", "Findings")))
+
     def _ask(self) -> None:
         if self._shown is not None:
             self._checks.ask(*self._shown)
@@ -112,13 +117,13 @@ class EditorSide(Vertical):
         self._reply = {**self._reply, **reply}
         if "findings" in reply:
             self.findings = [Finding.from_json(each) for each in reply["findings"]]
-        if self.is_mounted and self.query(Findings):  # a screen that closes loses them first
+        if self._whole:
             self._draw()
             self.post_message(self.Checked())
 
     def _draw(self) -> None:
         """Draws the visible page only; hidden pages cost neither time nor a new layout."""
-        if self._form is None:
+        if self._form is None or not self._whole:
             return
         columns = max(self.size.width - 1, 20)
         now = self._form.reading.values
