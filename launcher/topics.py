@@ -184,14 +184,21 @@ def _findings() -> Iterator[Topic]:
 
 def _causes() -> Iterator[Topic]:
     from launcher.console.causes import Cause, catalogue
+    from launcher.console.rivals import Row, symptoms
     from launcher.preset.settle import shown_name
 
-    def text(cause: Cause) -> str:
-        threads = [sample.thread for sample in cause.samples if sample.thread]
-        fixes = [f"* {fix.sentence(shown_name)}" for fix in cause.fixes]
-        return "\n".join([f"{cause.title}. {cause.meaning}", "", "What to try:", "", *fixes, *["", *threads[:1]]])
+    def text(cause: Cause | Row) -> str:
+        looks, threads = [fix.sentence(shown_name) for fix in cause.fixes], list[str]()
+        if isinstance(cause, Cause):
+            threads = ["", *(sample.thread for sample in cause.samples if sample.thread)][:2]
+        elif cause.decides:
+            looks.append(cause.decides)
+        return "\n".join(
+            [f"{cause.title}. {cause.meaning}", "", "What to try:", "", *(f"* {look}" for look in looks), *threads]
+        )
 
-    for cause in catalogue():
+    every: list[Cause | Row] = [row for symptom in symptoms() for row in symptom.rivals if not row.entry]
+    for cause in (*catalogue(), *every):
         yield Topic("cause", cause.id, cause.title, cause.meaning, partial(text, cause))
 
 

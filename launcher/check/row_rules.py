@@ -175,7 +175,7 @@ def prompts(subject: Subject, rows: Found) -> Iterator[Finding]:
     """DATA-5 and DATA-6: prompts that are all alike, and those that the chat template cuts or prints as structures."""
     measured, cut = sum(each.measured for each in rows), sum(each.cut for each in rows)
     alike = max((each.alike for each in rows), default=0)
-    if measured >= _FEW and 2 * alike > measured:
+    if 2 * alike > measured and (measured >= _FEW or alike == measured):
         yield found("DATA-5", alike=alike, measured=measured)
     if cut:
         one = clean(next(each.cut_one for each in rows if each.cut))

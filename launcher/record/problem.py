@@ -100,10 +100,14 @@ class Problem:
         """`WARN KL-4: Unrewarded drift: KL rose by 0.10`; the title alone of a run that has no problem."""
         return f"{self.word} {self.id}: {self.what}" if self.level > Level.OK else self.what
 
+    @property
+    def shown(self) -> tuple[Evidence, ...]:
+        """The evidence, then the other causes that are possible or excluded."""
+        return (*self.evidence, *(Evidence(text, name=label) for label, text in (each.row for each in self.rivals)))
+
     def rows(self) -> Iterator[tuple[str, str]]:
         """The rows below the head, each with its label: evidence, fixes in order, what would show more."""
-        yield from ((each.label, each.text) for each in self.evidence)
-        yield from (each.row for each in self.rivals)
+        yield from ((each.label, each.text) for each in self.shown)
         yield from ((FIX, offer.text) for offer in self.offers)
         if self.command:
             yield "more", self.command

@@ -45,7 +45,7 @@ def entries(problem: Problem, columns: int, most: int | None = None, *, quoted: 
     """The fixes, then the evidence, each in as many rows as it needs, or `most`; `quoted` are those of evidence."""
     items = fix_items(problem.offers, [each for each in problem.offers if each.field], columns, most)
     room = max(columns - INDENT - 1, _LEAST)
-    for index, each in enumerate(problem.evidence):
+    for index, each in enumerate(problem.shown):
         text = _PACKAGES.sub(rf"\g<1>{ELLIPSIS}/", clean(each.text))
         role = "text" if index else level_sign(problem.level)[1]
         name = None if each.line is None else name_of_line(each.line)

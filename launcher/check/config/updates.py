@@ -27,6 +27,7 @@ from launcher.verl.config import (
     N,
 )
 
+_FEW_PROMPTS, _MOST_UPDATES = 8, 32
 WORKERS = f"{ROLLOUT}.agent.num_workers"
 
 
@@ -110,6 +111,14 @@ def same_micro(subject: Subject) -> Findings:
     if subject.dynamic or bypass or not once or micro is None or other is None or micro == other:
         return
     yield found("RATIO-1", micro=micro, other=other)
+
+
+def few_prompts(subject: Subject) -> Findings:
+    """BATCH-3: a step is not cut into dozens of updates of a few prompts each."""
+    batch, mini = subject.whole(BATCH), subject.whole(MINI)
+    if batch is None or not mini or mini >= _FEW_PROMPTS or batch < _MOST_UPDATES * mini:
+        return
+    yield found("BATCH-3", updates=batch // mini, mini=mini, better=dividing(batch, max(batch // 16, 1)))
 
 
 def minis_in_batch(subject: Subject) -> Findings:
@@ -203,6 +212,7 @@ RULES = (
     log_probs_in_batch,
     reference_in_batch,
     same_micro,
+    few_prompts,
     minis_in_batch,
     fetches_in_batch,
     normalised_micro,
