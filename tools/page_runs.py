@@ -1,8 +1,12 @@
 """Pages about runs: causes of failures, metrics, the files of a run."""
 
+import csv
 import json
 import re
 import tarfile
+from collections import Counter
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,6 +50,14 @@ def _held_out(row: dict[str, Any]) -> HeldOut:
 
 
 HELD_OUT = [_held_out(row) for row in YAML(typ="safe").load(DATA / "failures" / "held_out.yaml")]
+RAISED = DATA / "failures" / "raised.tsv"
+"""Where the messages of the entries are raised: campaigns/unique_messages.py."""
+_RAISED = {
+    "one": "at one place",
+    "where": "anywhere, but the entry demands a place in the traceback",
+    "several": "at several places",
+    "nowhere": "nowhere in the sources that were searched",
+}
 RECORD_MEANINGS = Path(launcher.record.__path__[0]) / "meanings.toml"
 RECORDS = {
     "run.yaml": (RunInfo, Origin),
@@ -69,6 +81,24 @@ def causes() -> str:
         lines.append(f"## {family.capitalize()}\n")
         for each in read_causes(Path(catalogue_files.__path__[0]) / f"{family}.toml"):
             lines += _cause(known[each.id])
+    return "\n".join(lines)
+
+
+def raised() -> list[dict[str, str]]:
+    """The rows of RAISED."""
+    return [*csv.DictReader(RAISED.read_text("utf-8").splitlines(), delimiter="\t")]
+
+
+def messages() -> str:
+    """How many entries have a message of one place, and those whose message is in no source."""
+    rows, several = raised(), {each.id for each in catalogue() if each.several}
+    kept = [row for row in rows if row["entry"] not in several]
+    counts, exact = (Counter(row["raised"] for row in each) for each in (rows, kept))
+    shares = [(meaning, str(counts[verdict]), str(exact[verdict])) for verdict, meaning in _RAISED.items()]
+    missing = sorted((row["places"], row["entry"]) for row in rows if row["raised"] == "nowhere")
+    lines = [table(("the message is raised", "entries", "that can be exact"), shares)]
+    for reason, found in groupby(missing, itemgetter(0)):
+        lines.append(f"* {sentence(reason)} {', '.join(f'[{id}](#{id})' for _, id in found)}")
     return "\n".join(lines)
 
 

@@ -33,6 +33,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "findings": page_rules.findings,
     "preflight-corpus": page_rules.corpus,
     "causes": page_runs.causes,
+    "messages": page_runs.messages,
     "alert": page_runs.alert,
     "stalls": page_runs.stalls,
     "stalls-planted": page_runs.planted,

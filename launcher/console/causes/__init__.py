@@ -118,7 +118,7 @@ class Cause:
     """What must not match in the line or its context; `device amd` and `device npu` are part of it."""
     level: Level = Level.ROOT
     several: bool = False
-    """Whether it names several reasons, between which the log does not decide."""
+    """Whether it names several reasons, or its message is raised at several places: the log does not decide."""
     rank: int = 0
     """Of two entries with the same level that match the same line, the one with the lower rank wins."""
     cause_in: str = ""
