@@ -38,12 +38,13 @@ _FAILED = re.compile(
     r"|\*\*\* |.{0,40}(?:Segmentation fault|SIGSEGV|SIGABRT|SIGBUS|core dumped|Watchdog caught)"
 )
 _REWARD = re.compile(rb"critic/score/(?:max|min):(?:np\.float64\()?(-?[0-9.]+(?:e[-+]?[0-9]+)?)")
-_METRIC = re.compile(r"([\w/-]+):(?:np\.float64\()?(-?\d[\d.]*(?:e[-+]?\d+)?)(?=\)? - |\)?\s*$)")
+_METRIC = re.compile(r"(?<![\w/-])([\w/-]{1,80}):(?:np\.float64\()?(-?\d+(?:\.\d*)?(?:e[-+]?\d+)?)(?=\)? - |\)?\s*$)")
 _STEPS = 3  # from which on equal rewards are said
 # An exception in a form that no traceback led to: in a box, behind a head, in a list.
 _NAMED = re.compile(r"(?:^|[\s|│:])(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt)(?:: \S|$)")
 _START = 5000  # lines
 _HEAD, _RECENT = 200, 2000  # lines kept of the start and of the end
+_LONGEST = 4000  # bytes of such a line
 _TROUBLE = (
     *("rror", "ail", "xception", "atal", "FATAL", "FAIL", "ould not", "annot", "an't", "nable to", "*** ", "/ld"),
     *("ault", "SIG", "dumped", "Watchdog caught", "nvcc", "EI0", "EZ9"),
@@ -100,11 +101,11 @@ class RunFacts:
     def kept(self) -> Iterator[Quote]:
         """The first lines of the log and the last ones, without the prefixes of their processes."""
         for number, raw, start in (*self._head, *self._recent):
-            yield Quote(number, clean_text(raw, start)[:1000])
+            yield Quote(number, clean_text(raw, start))
 
     def keep(self, number: int, raw: bytes, start: int) -> None:
         """A line that a clue of rivals.toml may be looked for in."""
-        (self._head if len(self._head) < _HEAD else self._recent).append((number, raw, start))
+        (self._head if len(self._head) < _HEAD else self._recent).append((number, raw[: start + _LONGEST], start))
 
     @property
     def metrics(self) -> Mapping[str, str]:
@@ -147,7 +148,7 @@ class RunFacts:
 
     def add_step(self, raw: bytes) -> None:
         """A step line, with the least and the greatest reward of its responses."""
-        self._measured = [*self._measured[:2], raw]
+        self._measured[2:] = [raw]
         rewards = {float(found) for found in _REWARD.findall(raw)}
         self._steps += bool(rewards)
         if len(self._rewards) < 2:

@@ -44,3 +44,8 @@ def test_every_rival_leads_somewhere_or_is_an_entry_with_samples() -> None:
     clues = {row.cause for row in rows if row.needs or row.supports}
     assert sorted(clues - led - entries) == []
     assert not [row.id for row in rows if row.id in entries], "an entry's row has `entry`"
+
+
+def test_step_lines_with_odd_numbers_and_endless_names_are_read() -> None:
+    step = "step:{} - timing_s/step:1.2.3 - timing_s/gen:4 - " + "a" * 200_000
+    assert diagnosis_of("\n".join(step.format(number) for number in (1, 2, 3))).cause == "running"
