@@ -8,19 +8,22 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 from nightly import changed, due
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
 from waiting import PATIENCE
 
 # No test is timed, neither by a deadline nor by how long an example takes to make: a busy machine is not a defect.
 # Examples are the same each time, so that what fails is the change; `--hypothesis-profile=search` looks for new ones.
 _UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
-settings.register_profile("test", _UNTIMED, derandomize=True)
+settings.register_profile("test", _UNTIMED, derandomize=True, max_examples=40)
 settings.register_profile("check", _UNTIMED, derandomize=True, max_examples=15)
 settings.register_profile("search", _UNTIMED, max_examples=2000, print_blob=True)
 settings.load_profile("test")
@@ -108,8 +111,21 @@ def toy_build(shared: Path) -> ToyBuild:
 def pytest_configure() -> None:
     """A shell lets its background processes ignore SIGINT, and what they start does, too."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    Stylesheet._parse_rules = _parsed_once(Stylesheet._parse_rules)  # type: ignore[method-assign]
+
+
+def _parsed_once(parse: Callable[..., list[RuleSet]]) -> Callable[..., list[RuleSet]]:
+    """Textual parses each style sheet again in each application, which is a twelfth of the screens' time."""
+    known: dict[object, list[RuleSet]] = {}
+
+    def parsed(sheet: Stylesheet, *given: Any, **named: Any) -> list[RuleSet]:
+        key = given, *named.items(), *sheet._variables.items()
+        return known[key] if key in known else known.setdefault(key, parse(sheet, *given, **named))
+
+    return parsed
 
 
 def pytest_collection_finish() -> None:
     """What is there by now stays: going through it again and again would be a fifth of the screens' time."""
     gc.freeze()
+    gc.set_threshold(20_000, 20, 50)

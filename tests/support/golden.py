@@ -29,7 +29,7 @@ from unittest.mock import patch
 import console_rows
 import rule_runs
 from commands import call
-from every_screen import ROADS, settled, walk
+from every_screen import ROADS, back, settled, walk
 from golden_verbs import of_verbs
 from pilots import picture
 
@@ -138,8 +138,7 @@ def of_pages(name: str) -> dict[str, str]:
     """Of the pages of an imported run as text, by page and size."""
     with _fixed() as home:
         call(["import", str(DATA / "logs" / f"{name}.log.gz")])
-        shown = [asyncio.run(_page(page)) for page in PAGES]
-        return {key: _anywhere(text, home) for texts in shown for key, text in texts.items()}
+        return {key: _anywhere(text, home) for key, text in asyncio.run(_pages()).items()}
 
 
 def of_starts() -> dict[str, str]:
@@ -161,17 +160,24 @@ PARTS: dict[str, Callable[[], dict[str, str]]] = {
 ELSEWHERE: dict[str, Callable[[], dict[str, str]]] = {"rules": rule_runs.messages}
 
 
-async def _page(page: str) -> dict[str, str]:
-    """A page, large and then small; none where the run has no data for it."""
+async def _pages() -> dict[str, str]:
+    """Each page, large and then small; none where the run has no data for it."""
     app, texts = PpoTui(ScreenRequest(str(all_runs()[0].path))), dict[str, str]()
     async with app.run_test(size=SIZES[0]) as pilot:
         await settled(pilot)
-        with contextlib.suppress(AssertionError):
-            await walk(pilot, page, looks=100)
-            for size in SIZES:
-                await pilot.resize_terminal(*size)
-                await settled(pilot)
-                texts[f"{page} at {size[0]}x{size[1]}"] = "\n".join(line.rstrip() for line in picture(app))
+        dashboard = app.screen
+        for page in PAGES:
+            with contextlib.suppress(AssertionError):
+                await walk(pilot, page, looks=100)
+                for size in SIZES:
+                    await pilot.resize_terminal(*size)
+                    await settled(pilot)
+                    texts[f"{page} at {size[0]}x{size[1]}"] = "\n".join(line.rstrip() for line in picture(app))
+            await back(pilot, dashboard)
+            app.said = None
+            app._show_message()
+            await pilot.resize_terminal(*SIZES[0])
+            await settled(pilot)
     return texts
 
 
