@@ -50,7 +50,7 @@ def ppo_tui(tmp_path: Path, shared: Path) -> Callable[..., "subprocess.Completed
 def in_process(
     tmp_path: Path, shared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., "subprocess.CompletedProcess[str]"]:
-    """The same in this process, which saves most of a second; for commands that end before they do anything."""
+    """The same in this process, which saves most of a second; for commands that start nothing that lasts."""
     caches.share(tmp_path / "home", shared)
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)

@@ -24,8 +24,8 @@ cluster: {cpus: 16}
 """
 
 
-def test_json_is_what_the_readme_says(ppo_tui):
-    done = ppo_tui("check", *GPU, "actor.ppo_micro_batch_size_per_gpu=24", "--json")
+def test_json_is_what_the_readme_says(in_process):
+    done = in_process("check", *GPU, "actor.ppo_micro_batch_size_per_gpu=24", "--json")
     report = json.loads(done.stdout)
     assert done.returncode == 1 and report["ok"] is False
     (found,) = [each for each in report["findings"] if each["id"] == "P10"]
@@ -50,8 +50,8 @@ def test_json_is_what_the_readme_says(ppo_tui):
     assert "model" in done.stderr, "its progress"
 
 
-def test_text_is_grouped_and_says_what_to_do(ppo_tui):
-    done = ppo_tui("check", *GPU, "actor.ppo_micro_batch_size_per_gpu=24")
+def test_text_is_grouped_and_says_what_to_do(in_process):
+    done = in_process("check", *GPU, "actor.ppo_micro_batch_size_per_gpu=24")
     lines = done.stdout.splitlines()
     assert lines[0] == "CONFIG"
     assert lines[1] == "  error P10: mini-batch 32 is not divisible by micro-batch 24"
@@ -75,9 +75,9 @@ def test_a_preset_that_is_refused_is_a_finding(in_process, tmp_path, text, words
     assert part in found["message"] + found["fix"]
 
 
-def test_a_run_that_would_fail_is_refused_with_sentences_and_leaves_nothing(ppo_tui, tmp_path: Path):
+def test_a_run_that_would_fail_is_refused_with_sentences_and_leaves_nothing(in_process, tmp_path: Path):
     (tmp_path / "mine.yaml").write_text(PRESET)
-    done = ppo_tui("run", "./mine.yaml", "--detach")
+    done = in_process("run", "./mine.yaml", "--detach")
     assert done.returncode == 1 and done.stdout == ""
     assert "P10" in done.stderr and "set actor.ppo_micro_batch_size_per_gpu=24 or 48" in done.stderr
     assert done.stderr.splitlines()[-1].endswith("use --force to start it anyway")

@@ -77,21 +77,21 @@ def test_a_slow_function_is_judged_by_its_first_calls(trial, monkeypatch):
     assert len(found.scores) == len(found.calls) == len(found.kinds) and found.seconds >= 2
 
 
-def test_the_command(ppo_tui, tmp_path):
+def test_the_command(in_process, tmp_path):
     (tmp_path / "good.py").write_text(GOOD + "    return float(f'#### {ground_truth}' in solution_str)\n")
     (tmp_path / "bad.py").write_text(GOOD + "    return 1 / 0\n")
-    good = ppo_tui("check", "--reward", "good.py")
+    good = in_process("check", "--reward", "good.py")
     assert good.returncode == 0, good.stderr
     assert "24 responses, 0 to 1" in good.stdout
-    bad = ppo_tui("check", "--reward", "bad.py", "--json")
+    bad = in_process("check", "--reward", "bad.py", "--json")
     assert bad.returncode == 1
     told = json.loads(bad.stdout)
     assert told["ok"] is False and told["findings"][0]["id"] == "P30"
-    wrong = ppo_tui("check", "--reward", "good.py", "--data", "nowhere.parquet")
+    wrong = in_process("check", "--reward", "good.py", "--data", "nowhere.parquet")
     assert wrong.returncode == 2 and "file not found" in wrong.stderr
 
 
-def test_the_command_takes_rows_from_data(ppo_tui, tmp_path):
+def test_the_command_takes_rows_from_data(in_process, tmp_path):
     line = {
         "data_source": "my/sums",
         "prompt": [{"role": "user", "content": "2 + 3?"}],
@@ -99,7 +99,7 @@ def test_the_command_takes_rows_from_data(ppo_tui, tmp_path):
     }
     (tmp_path / "rows.jsonl").write_text(json.dumps(line) + "\n")
     (tmp_path / "f.py").write_text(GOOD + "    return data_source == 'my/sums' and ground_truth in solution_str\n")
-    done = ppo_tui("check", "--reward", "f.py", "--data", "rows.jsonl", "--json")
+    done = in_process("check", "--reward", "f.py", "--data", "rows.jsonl", "--json")
     told = json.loads(done.stdout)
     assert (told["scores"], told["answers"]) == ([1.0, 1.0, 0.0], ["right", "wrong", "empty"])
     assert told["degenerate"] == {
@@ -108,11 +108,11 @@ def test_the_command_takes_rows_from_data(ppo_tui, tmp_path):
     }
 
 
-def test_a_reward_for_the_form_alone_is_named(ppo_tui, tmp_path):
+def test_a_reward_for_the_form_alone_is_named(in_process, tmp_path):
     (tmp_path / "f.py").write_text(
         GOOD + "    return 0.5 * ('####' in solution_str) + 0.5 * solution_str.endswith(f'#### {ground_truth}')\n"
     )
-    done = ppo_tui("check", "--reward", "f.py")
+    done = in_process("check", "--reward", "f.py")
     assert done.returncode == 0
     assert done.stderr.splitlines()[0] == (
         "warning: compute_score of f.py gives 0.500 for a response without an answer (format alone), 1 for a right one"

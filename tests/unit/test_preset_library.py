@@ -1,5 +1,6 @@
 """Presets as files: copied, renamed, deleted, imported; shipped ones stay as they are."""
 
+import io
 import json
 import os
 import subprocess
@@ -165,46 +166,47 @@ def test_what_needs_say():
 # --- the commands
 
 
-def test_the_commands(ppo_tui, presets, tmp_path):
+def test_the_commands(in_process, presets, tmp_path, monkeypatch):
     (tmp_path / "run.sh").write_text("python -m verl.trainer.main_ppo trainer.n_gpus_per_node=1 trainer.nnodes=$N\n")
-    refused = ppo_tui("preset", "import", "run.sh")
+    refused = in_process("preset", "import", "run.sh")
     assert (
         refused.returncode == 2
         and "pass N=VALUE after the script name" in refused.stderr
         and "--lossy" in refused.stderr
     )
-    assert ppo_tui("preset", "import", "run.sh", "--lossy", "--name", "less").returncode == 0
-    done = ppo_tui("preset", "import", "run.sh", "N=2")
+    assert in_process("preset", "import", "run.sh", "--lossy", "--name", "less").returncode == 0
+    done = in_process("preset", "import", "run.sh", "N=2")
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{presets / 'run.yaml'}\n"
     assert load("run").preset.trainer.nodes == 2
     lines = ["python -m verl.trainer.main_ppo trainer.n_gpus_per_node=1", "# data.seed=1", "data.seed=2 # 3"]
     (tmp_path / "run.sh").write_text(" \\\n  ".join([*lines, "trainer.nnodes=2\n"]))
-    cut = ppo_tui("preset", "import", "run.sh", "--name", "cut")
+    cut = in_process("preset", "import", "run.sh", "--name", "cut")
     assert "never reach veRL: data.seed=2" in cut.stderr and "hint: --join-comments" in cut.stderr
-    joined = ppo_tui("preset", "import", "run.sh", "--name", "joined", "--join-comments")
+    joined = in_process("preset", "import", "run.sh", "--name", "joined", "--join-comments")
     assert "never reach" not in joined.stderr
     assert (load("cut").preset.data.seed, load("cut").preset.trainer.nodes) == (None, 1)
     assert (load("joined").preset.data.seed, load("joined").preset.trainer.nodes) == (2, 2)
-    assert ppo_tui("preset", "copy", "toy-cpu", "mine").stdout == f"{presets / 'mine.yaml'}\n"
-    assert ppo_tui("preset", "rename", "mine", "yours").returncode == 0
-    assert "trainer.steps" in ppo_tui("preset", "show", "yours").stdout
-    assert json.loads(ppo_tui("preset", "show", "yours", "--json").stdout)["trainer"]["steps"] == 60
-    assert ppo_tui("preset", "delete", "yours").returncode == 2  # nobody can be asked
-    assert ppo_tui("preset", "delete", "yours", "--yes").returncode == 0
-    refused = ppo_tui("preset", "delete", "toy-cpu")
+    assert in_process("preset", "copy", "toy-cpu", "mine").stdout == f"{presets / 'mine.yaml'}\n"
+    assert in_process("preset", "rename", "mine", "yours").returncode == 0
+    assert "trainer.steps" in in_process("preset", "show", "yours").stdout
+    assert json.loads(in_process("preset", "show", "yours", "--json").stdout)["trainer"]["steps"] == 60
+    assert in_process("preset", "delete", "yours").returncode == 2  # nobody can be asked
+    assert in_process("preset", "delete", "yours", "--yes").returncode == 0
+    refused = in_process("preset", "delete", "toy-cpu")
     assert refused.returncode == 2 and "cannot be changed" in refused.stderr and "--yes" not in refused.stderr
-    assert ppo_tui("preset", "import", "-").returncode == 2
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    assert in_process("preset", "import", "-").returncode == 2
     assert "'ppo-tui check run', edit it with 'ppo-tui preset edit run'" in done.stderr
-    again = ppo_tui("preset", "import", "run.sh")
+    again = in_process("preset", "import", "run.sh")
     assert (
         again.returncode == 2
         and "preset 'run' already exists\nhint: choose another name: --name run-copy" in again.stderr
     )
 
 
-def test_an_exported_script_runs_and_takes_more_settings(ppo_tui, tmp_path):
-    done = ppo_tui("preset", "export", "gsm8k-0.5b-24gb", "--verl", "0.7.1", "--output", "run.sh")
+def test_an_exported_script_runs_and_takes_more_settings(in_process, tmp_path):
+    done = in_process("preset", "export", "gsm8k-0.5b-24gb", "--verl", "0.7.1", "--output", "run.sh")
     assert done.returncode == 0, done.stderr
     fake = tmp_path / "bin" / "python3"
     fake.parent.mkdir()
@@ -232,12 +234,12 @@ def test_a_script_names_what_its_verl_ignores(write):
     assert told["0.9.1"][2:] == ["# veRL 0.9.1 ignores data.return_raw_chat: messages are always passed on."]
 
 
-def test_presets_says_which_one_to_start_with(ppo_tui):
-    rows = [json.loads(line) for line in ppo_tui("preset", "list", "--json").stdout.splitlines()]
+def test_presets_says_which_one_to_start_with(in_process):
+    rows = [json.loads(line) for line in in_process("preset", "list", "--json").stdout.splitlines()]
     assert [row["name"] for row in rows] == list(shipped())
     assert sum(row["recommended"] for row in rows) == 1
     assert all(row["needs"] and not row["shadows"] for row in rows)
-    assert "recommended for this machine: " in ppo_tui("preset", "list").stderr
+    assert "recommended for this machine: " in in_process("preset", "list").stderr
 
 
 @pytest.mark.parametrize(("gpus", "first"), [([], "toy-cpu"), ([25 * 10**9], "gsm8k-0.5b-24gb")])
