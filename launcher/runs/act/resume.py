@@ -61,6 +61,7 @@ def _resume(run: RunDir, settings: Sequence[str], narrate: Narrate, step: int | 
     require(run, Verb.RESUME, state, info)
     step, folder = checkpoint(run, step)
     plan = Plan(restore(info.of_preset, info.preset or {}, settings), tuple(settings), checkpoint=folder)
+    _refuse_complete(run, step, plan.loaded.preset.trainer.steps, state, settings)
     preflight = plan.admit(narrate, force=force, prepare=False)
     for left in map(run.attempt, run.attempt_numbers()):  # by a killed resume, before it was the run's
         if state.attempt is not None and left.number > state.attempt and not left.console.exists():
@@ -68,7 +69,6 @@ def _resume(run: RunDir, settings: Sequence[str], narrate: Narrate, step: int | 
     attempt, written = run.add_attempt(), run.events.stat().st_size if run.events.exists() else 0
     try:
         launch = plan.launch(folders_of(run, attempt), info.id or run.id)
-        _refuse_complete(run, step, launch.keys.get("trainer.total_training_steps"), state, settings)
         control.take(run)  # what was asked of the attempt that ended is not meant for this one
         note_force(run, preflight)
         EventLog(run.events).add(Action("resume", step=step, settings=plan.changes))
