@@ -95,6 +95,7 @@ class Trainer(Group):
     loggers: list[str]
     mode: str | None
     keep_best: int | None
+    steps: int | None
 
 
 class Cluster(Group):

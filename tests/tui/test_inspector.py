@@ -109,6 +109,7 @@ async def test_a_key_opens_the_text_about_what_is_selected(make, warned):
         await user("K", lambda: "Select a rule" in user.message)
 
 
+@pytest.mark.nightly("launcher/topics.py", "launcher/search.py", "tui/palette.py", "tui/kit/", every=2)
 @pytest.mark.parametrize(
     ("typed", "text"),
     [("Reference gpu-oom-upd", "gpu-oom-update (cause)"), ("on_alert", "health.on_alert (preset setting)")],

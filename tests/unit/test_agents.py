@@ -93,6 +93,7 @@ async def test_metrics_are_paged_from_the_newest_step(run: RunDir) -> None:
         assert json.loads(text.splitlines()[-1])["step"] == newest
 
 
+@pytest.mark.nightly("launcher/agents/", every=4)
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 @pytest.mark.parametrize("answer", ["accept", "decline"])

@@ -114,6 +114,7 @@ def test_the_title_says_what_the_records_show(log: str, title: str, home: Path) 
     assert issue.startswith(f"# [Bug] {title}") and issue.count(title) == 2
 
 
+@pytest.mark.nightly("launcher/report/", "launcher/core/")
 def test_a_bundle_is_a_small_zip_file_that_replaces_the_last_one(planted: RunDir, home: Path) -> None:
     noise = "x" * 100_000
     planted.attempt(1).console.write_text("\n".join(f"raylet {noise} {at}" for at in range(50)) + "\nKeyError: 'a'\n")

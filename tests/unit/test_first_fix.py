@@ -61,6 +61,7 @@ def trials(text: str) -> dict[str, list[str]]:
     return {check["rule"]: check["trial"]["settings"] for check in checks if "trial" in check}
 
 
+@pytest.mark.nightly("launcher/cli/", "launcher/health/", "launcher/preset/settle.py", "launcher/runs/")
 @pytest.mark.slow
 def test_all_show_the_same_first_fix(recorded: list[RunDir], in_process: Command) -> None:
     compared = 0
@@ -83,6 +84,7 @@ def test_all_show_the_same_first_fix(recorded: list[RunDir], in_process: Command
     assert compared > 20, compared
 
 
+@pytest.mark.nightly("launcher/health/", "launcher/runs/judge/", "tui/kit/run_words.py")
 @pytest.mark.slow
 def test_the_level_in_the_title_is_that_of_the_rule_beside_it(recorded: list[RunDir]) -> None:
     for run in recorded:

@@ -12,6 +12,7 @@ from types import ModuleType
 
 import pytest
 from foreign_logs import FORMS, NAMES, Steps, ours
+from tables import tabled
 
 from launcher.cli.timing import _of_log as time_of_log
 from launcher.console.reader import ConsoleReader
@@ -140,17 +141,7 @@ def test_healthy_runs_are_not_critical_with_the_metrics_of_other_frameworks(bank
     assert not found
 
 
-@pytest.mark.parametrize(
-    ("form", "title"),
-    [
-        ("slime", "slime"),
-        ("miles", "miles"),
-        ("trl", "TRL"),
-        ("nemo-rl", "NeMo-RL"),
-        ("areal", "AReaL"),
-        ("roll", "ROLL"),
-    ],
-)
+@tabled
 def test_a_framework_is_recognized_by_its_lines(form: str, title: str, bank: ModuleType, tmp_path: Path) -> None:
     assert of_foreign(write(tmp_path, form, chosen(bank)[0][1])).framework.title == title  # type: ignore[union-attr]
 

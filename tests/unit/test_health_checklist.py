@@ -159,6 +159,7 @@ def perform(checklist: Checklist, kind: str, value: float, number: int) -> None:
             checklist.ended(1)
 
 
+@pytest.mark.nightly("launcher/health/")
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(KINDS, FIGURES), max_size=12))

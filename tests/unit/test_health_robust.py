@@ -80,6 +80,7 @@ CONFIGS = st.sampled_from(
 )
 
 
+@pytest.mark.nightly("launcher/health/")
 @pytest.mark.slow
 @settings(max_examples=150)
 @given(steps=STEPS, config=CONFIGS, three_decimals=st.booleans(), repeat=st.integers(1, 4))

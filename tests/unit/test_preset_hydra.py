@@ -34,6 +34,7 @@ def read_by_hydra(text):
     return plain(OverridesParser.create().parse_override(f"some.key={text}").value())
 
 
+@pytest.mark.nightly("launcher/verl/hydra.py")
 @pytest.mark.slow
 @settings(max_examples=300)
 @given(VALUE)

@@ -48,6 +48,7 @@ def test_what_no_cpu_can_rehearse_is_refused(setting: str, why: str):
         rehearsal.models(load("gsm8k-grpo-24gb", [setting]))
 
 
+@pytest.mark.nightly("launcher/inside/", every=4)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["llama", "qwen3", "qwen3_moe", "gemma3_text", "deepseek_v3", "gpt_oss", "qwen3_next"])
 def test_models_of_many_kinds_can_be_made_small(kind: str):

@@ -89,6 +89,7 @@ def test_a_log_from_elsewhere_is_not_advised_to_resume(log: Path) -> None:
     assert not any("RUN" in text or "ppo-tui resume" in text for text in texts), texts
 
 
+@pytest.mark.nightly("launcher/console/", "launcher/preset/", "launcher/health/", every=8)
 @pytest.mark.parametrize("log", [*RECORDED, *FAILED], ids=lambda path: path.name)
 def test_no_advice_about_a_log_is_in_force_and_no_setting_named_has_its_default(log: Path) -> None:
     found = explained(Log(log, log))

@@ -139,6 +139,7 @@ def test_no_entry_waits_for_the_check_of_another(home: Path, ends: None) -> None
     assert process.wait() == 0 and [each.id for each in queued.entries()] == refused
 
 
+@pytest.mark.nightly("launcher/record/", "launcher/runs/", every=2)
 @pytest.mark.parametrize("both", [False, True], ids=["starter", "starter-and-checks"])
 def test_a_kill_during_checks_loses_no_entry(home: Path, ends: None, both: bool) -> None:
     (home / "config.yaml").write_text("max_cpu_runs: 3\n")
@@ -212,6 +213,7 @@ def test_a_supervisor_that_comes_too_late_starts_nothing() -> None:
     assert not run.attempt(1).console.exists() and current(run).supervisor is None
 
 
+@pytest.mark.nightly("launcher/record/", "launcher/runs/")
 def test_two_starters_of_which_one_is_killed_give_no_slot_twice() -> None:
     root = Path(__file__).parents[2]
     words = [sys.executable, str(root / "campaigns" / "queue_rounds.py"), "4"]

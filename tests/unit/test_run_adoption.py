@@ -201,6 +201,7 @@ def test_a_stop_does_not_kill_its_own_process(home: Path, monkeypatch: pytest.Mo
     assert stop(made) == "running"
 
 
+@pytest.mark.nightly("launcher/machine/", "launcher/runs/")
 def test_a_driver_that_was_not_written_down_is_found_and_what_it_left_is_not_taken_for_it(
     run: RunDir, tmp_path: Path
 ) -> None:
@@ -257,6 +258,7 @@ def test_nvml_that_hangs_keeps_no_stop_from_being_heard(
     assert stop(run, wait=True) == "stopped"
 
 
+@pytest.mark.nightly("launcher/machine/", "launcher/record/", "launcher/runs/")
 def test_what_an_ended_run_left_is_offered_and_removed_and_nothing_else(
     run: RunDir, tmp_path: Path, ppo_tui: Callable[..., Any]
 ) -> None:

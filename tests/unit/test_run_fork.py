@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from commands import call
+from tables import tabled
 
 from launcher.core.errors import UserError
 from launcher.metrics.records import StepRecord
@@ -63,16 +64,7 @@ def test_without_a_checkpoint_before_the_flag_the_start_is_offered(run: RunDir) 
         fork(run, step=15)
 
 
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [
-        (["trainer.gpus=2"], r"n_gpus_per_node cannot change from 1 to 2 in a fork: the checkpoint has one part for"),
-        (["model.path=/elsewhere"], "weights in the checkpoint are of another model"),
-        (["model.lora_rank=8"], "lora_rank cannot change"),
-        (["actor.strategy=megatron"], "format of the engine"),
-        (["actor_rollout_ref.actor.optim.optimizer=SGD"], "optimizer's state"),
-    ],
-)
+@tabled
 def test_settings_that_cannot_change_are_refused_with_the_reason(
     run: RunDir, settings: list[str], sentence: str
 ) -> None:

@@ -143,6 +143,7 @@ def test_each_fix_is_judged_beside_the_twin(parent: RunDir) -> None:
     assert [record.step for record in earlier_steps(runs[1], 1, 4)] == [0, 1, 2, 3, 4], "baselines go on"
 
 
+@pytest.mark.nightly("launcher/compare/", "launcher/runs/")
 @pytest.mark.slow
 def test_a_fork_first_tries_to_undo_its_own_change() -> None:
     """A batch of one comes with a mini-batch of one: put back alone, either breaks the run."""
@@ -176,6 +177,7 @@ def test_a_fork_first_tries_to_undo_its_own_change() -> None:
     assert last_change(Parent(run), planned.onset) is None, "its parent had the flag, too"
 
 
+@pytest.mark.nightly("launcher/compare/", "launcher/runs/watch/")
 @pytest.mark.slow
 def test_settings_that_nobody_reports_to_work_are_tried_before_the_advice() -> None:
     run = played(
@@ -192,6 +194,7 @@ def test_settings_that_nobody_reports_to_work_are_tried_before_the_advice() -> N
     assert planned.undoes(planned.arms[1]) is None
 
 
+@pytest.mark.nightly("launcher/compare/", "launcher/runs/watch/")
 @pytest.mark.slow
 def test_nothing_can_be_told_when_the_twin_is_well(parent: RunDir) -> None:
     planned = plan(parent, "KL-1", [["actor.lr=1e-5"]], count=6)
