@@ -141,7 +141,7 @@ async def test_a_read_only_cache_is_no_reason_to_stop(make, warned, home):
     shutil.rmtree(home / "cache" / "seen")
     (home / "cache" / "seen").write_text("in the way")
     async with make.open(warned) as user:
-        await user("DashboardScreen")
+        await user("DashboardScreen", lambda: "WARN KL-4" in user.seen)
 
 
 def attach(home, **more):

@@ -160,6 +160,13 @@ async def test_watching_changes_nothing(mine):
         assert user.screen.draft.text == MINE
 
 
+async def test_a_file_that_cannot_be_read_is_not_changed(mine):
+    mine.write_text("actor: {")
+    async with edit() as user:
+        await user("a", "a", lambda: "Cannot read the file" in user.message)
+        assert not user.one("ValueBox").is_open and mine.read_text() == "actor: {"
+
+
 async def test_e_on_a_run_and_on_a_preset(make, home):
     run = RunDir(make.run(state=make.ended("failed", step=3), preset=load("toy-cpu").snapshot()))
     async with make.open(run.path) as user:

@@ -112,6 +112,7 @@ async def test_leaving_while_a_screen_opens_ends_without_an_error(make, fullest,
     async with make.open() as user:
         user.app.push_screen(MAKERS[screen]())
         await user.app.action_quit()
+        assert user.app.return_code == 0
 
 
 @pytest.mark.parametrize("part", range(4))

@@ -8,6 +8,7 @@ import math
 import pytest
 from nvml_records import GIB, replayed
 from pilots import words
+from tables import tabled
 
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import Series, SeriesStore
@@ -125,17 +126,7 @@ def test_few_samples_a_step_leave_no_gaps(make):
     assert " " not in line[7:].rstrip()
 
 
-@pytest.mark.parametrize(
-    ("state", "steps", "total", "end"),
-    [
-        ("running", 10, 4660, 12),
-        ("running", 9, 4660, 10),
-        ("running", 10, None, 12),
-        ("finished", 10, 4660, 10),
-        ("running", 10, 10, 10),
-        ("running", 30, 20, 35),
-    ],
-)
+@tabled
 def test_the_step_that_goes_on_has_a_place(make, state, steps, total, end):
     """Nine samples after the newest step, which may be where the axis of the other charts ends."""
     reader = RunReader(made(make, [make.host(t=make.start + n) for n in range(10 * steps + 9)]))

@@ -162,6 +162,11 @@ def test_memory_is_bounded() -> None:
     assert peak(b"\rTraining Progress:   3%|" + b"x" * (1 << 16)) < 1 << 21
 
 
+def test_a_line_that_repeats_between_two_steps_is_reported_twenty_times() -> None:
+    events = events_of(b"".join(b"RuntimeError: worker %d\n" % number for number in range(30)))
+    assert len(only(Notable, events)) == 20
+
+
 def test_a_step_behind_other_words_and_a_mark_keep_their_order_however_they_are_fed() -> None:
     lines = [
         b"(TaskRunnerV1 pid=1) Total training steps: 9\n",

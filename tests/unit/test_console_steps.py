@@ -110,3 +110,4 @@ def test_a_line_of_whole_figures_is_not_completed(at: int) -> None:
 @pytest.mark.parametrize("more", TABLE["no_halves"])
 def test_another_line_is_no_second_half(more: str) -> None:
     assert complete_step(LINE, more) is None
+    assert complete_step(f"{LINE} - 1a", "/b:2.0") is None, "a key begins with a letter"

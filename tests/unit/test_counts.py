@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tables import tabled
 
 from launcher.core.format import counted
 
@@ -63,15 +64,6 @@ def test_pages_count_with_the_same_function(page: Path) -> None:
     assert re.findall(rf"\}}\}} (?:[a-z-]+ )?(?:{nouns})\b", page.read_text("utf-8")) == []
 
 
-@pytest.mark.parametrize(
-    ("count", "noun", "words"),
-    [
-        (0, "step", "0 steps"),
-        (1, "step", "1 step"),
-        (2, "batch", "2 batches"),
-        (2, "epoch", "2 epochs"),
-        (1200, "process", "1,200 processes"),
-    ],
-)
+@tabled
 def test_the_noun_follows_its_number(count: int, noun: str, words: str) -> None:
     assert counted(count, noun) == words

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tables import tabled
 
 from launcher.core import paths
 from launcher.core.errors import UserError
@@ -55,15 +56,7 @@ def test_an_ended_run_is_resumed_from_a_checkpoint_alone(run: RunDir) -> None:
     assert not {Verb.RESUME, Verb.MERGE, Verb.EVALUATE, Verb.DELETE} & set(refusals(run, ended, OURS, []))
 
 
-@pytest.mark.parametrize(
-    ("trainer", "kept", "typed", "note"),
-    [
-        ({"steps": 10}, [5, 10], "10 trainer.steps=20 ", "Trains 10 more steps. Checkpoints: 5, 10 (0 B each)."),
-        ({"epochs": 2}, [10], "10 trainer.epochs=4 ", "Trains 2 more epochs."),
-        ({"steps": 10}, [5], "5 ", "Checkpoints: 5 (0 B)."),
-        ({"save_every": 20}, [], "0 ", "No checkpoint: it saves one every 20 steps and at the last. 0 starts"),
-    ],
-)
+@tabled
 def test_more_steps_are_proposed_for_a_complete_run(
     run: RunDir, trainer: dict[str, int], kept: list[int], typed: str, note: str
 ) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from commands import call
+from tables import tabled
 
 from launcher.core.errors import UserError
 from launcher.core.files import append_lines
@@ -148,16 +149,7 @@ def test_single_lines_of_run_yaml_say_what_all_of_it_says(info: RunInfo) -> None
     assert head.resumable == (bool(whole.preset) and not whole.from_log)
 
 
-@pytest.mark.parametrize(
-    ("word", "sentence"),
-    [
-        ("alpho", "did you mean 'alpha'?"),
-        ("al", "did you mean 'alpha'?"),
-        ("zzz", "'ppo-tui list' lists the runs"),
-        ("", "no run named ''"),
-        ("/nope", "file not found: /nope; 'ppo-tui list' lists the runs"),
-    ],
-)
+@tabled
 def test_a_run_that_is_not_there_is_named_with_the_nearest_one(word: str, sentence: str) -> None:
     make("alpha", 1.0)
     with pytest.raises(UserError, match=r"no run named|file not found") as caught:

@@ -88,7 +88,7 @@ class EditorSide(Vertical):
         first, self._form = self._form is None, form
         if self._shown != (form.draft.path, form.draft.text):
             self._shown = form.draft.path, form.draft.text
-            if self._soon is not None:
+            if self._soon:
                 self._soon.stop()
             self._soon = self.set_timer(0.01 if first else PATIENCE, self._ask)
         self._draw()
@@ -110,7 +110,7 @@ class EditorSide(Vertical):
         return all(map(self.query, ("#plan", "#changes", "#command", "Findings")))
 
     def _ask(self) -> None:
-        if self._shown is not None:
+        if self._shown:
             self._checks.ask(*self._shown)
 
     def _on_reply(self, reply: Mapping[str, Any]) -> None:
