@@ -197,7 +197,7 @@ def _causes() -> Iterator[Topic]:
             [f"{cause.title}. {cause.meaning}", "", "What to try:", "", *(f"* {look}" for look in looks), *threads]
         )
 
-    every: list[Cause | Row] = [row for symptom in symptoms() for row in symptom.rivals if not row.entry]
+    every: list[Cause | Row] = [row for each in symptoms() if each.message for row in each.rivals if not row.entry]
     for cause in (*catalogue(), *every):
         yield Topic("cause", cause.id, cause.title, cause.meaning, partial(text, cause))
 
