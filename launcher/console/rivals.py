@@ -23,24 +23,20 @@ from launcher.core.tables import read_tables, record
 from launcher.record.fix import Fix, fixes_of
 from launcher.record.problem import Evidence as Seen
 from launcher.record.problem import Rival
-from launcher.verl.code_settings import default_of, within
+from launcher.verl.code_settings import Condition, default_of
 
 RANKED = 3  # rivals that an answer lists at most
 _WHOLE = 8  # settings of a log that has a command or the configuration: what it lacks has its default
-_NAMED = ("setting", "numbers", "version")  # evidence that can be named where it is missing
-_OFF = ("", "null", "none", "false", "[]", "{}", "0", "-1")
-_TEXT = re.compile(r"(line|twice|frame|says|source|device|version|no line): (.+)", re.DOTALL)
-_COMPARED = re.compile(r"(.+?) (=|!=|<=|>=|<|>|~|divides) (.+)")
+_NAMED = ("setting", "numbers")  # evidence that can be named where it is missing
+_TEXT = re.compile(r"(line|twice|frame|says): (.+)", re.DOTALL)
+_COMPARED = re.compile(r"(.+?) (=|!=|<|>|~) (.+)")
 _SIGNS: Mapping[str, Callable[[float, float], bool]] = {
     "=": operator.eq,
     "!=": operator.ne,
     "<": operator.lt,
     ">": operator.gt,
-    "<=": operator.le,
-    ">=": operator.ge,
-    "divides": lambda left, right: left != 0 and right % left == 0,
 }
-_OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", ">": "<=", "<=": ">", ">=": "<", "divides": "does not divide"}
+_OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", ">": "<="}
 
 
 @dataclass(frozen=True)
@@ -75,8 +71,6 @@ class Symptom:
     `open`: of a log without an end, in whose kept lines `message` is searched; without one it is about the last steps.
     """
 
-    id: str
-    title: str
     message: str
     rivals: tuple[Row, ...]
     of: tuple[str, ...] = ()
@@ -124,9 +118,9 @@ def differential(log: Evidence, cause: Cause | None, error: ErrorLine, found: Di
 
 
 def open_symptom(log: Evidence, found: Diagnosis) -> Diagnosis:
-    """The same for a log that shows no end: a cause is named only if a clue of it holds."""
+    """The same for a log that shows no end: a cause is named only if a clue supports it."""
+    quiet = log.facts.named is None and log.facts.lasting is None
     for symptom in symptoms():
-        quiet = log.facts.named is None and log.facts.lasting is None
         if symptom.open and not symptom.message and quiet and (step := log.quote("step")) is not None:
             shown = ErrorLine(step, step.text, "", (), raised=False, context="")
             ranked = _ranked(_Case(log, shown, {}), symptom, found)
@@ -142,7 +136,10 @@ def open_symptom(log: Evidence, found: Diagnosis) -> Diagnosis:
 
 
 def _ranked(case: "_Case", symptom: Symptom, found: Diagnosis) -> Diagnosis:
-    """The leading rival as the diagnosis, if a clue supports it; `found` loses its orders if it is excluded itself."""
+    """The diagnosis with the leading rival, if a clue supports one.
+
+    If evidence excludes the cause of `found`, its fixes that change settings are left out.
+    """
     judged = [(row, *case.rival(row, found)) for row in symptom.rivals]
     left = [each for each in judged if not each[1].excluded_by]
     left.sort(key=lambda each: (not each[2], -len(each[1].supports)))
@@ -211,7 +208,7 @@ class _Case:
         return (*([Fix(self.fill(row.decides))] if row.decides else ()), *(entry.fixes if entry else ()))
 
     def fill(self, text: str) -> str:
-        """Inserts the parts of the message and, for `{a.key}`, settings."""
+        """Replaces `{name}` by that part of the message, `{a.key}` by the value of that setting."""
         return re.sub(r"\{([\w.]+)\}", lambda name: self._words.get(name[1]) or self._given.get(name[1]) or "…", text)
 
     def _judge(self, clue: str) -> tuple[bool | None, Seen]:
@@ -221,7 +218,7 @@ class _Case:
         if (written := _COMPARED.fullmatch(clue)) is None:
             value = self._value(clue)
             shown = Seen(f"{clue}={value}" if value is not None else clue, name="setting")
-            return (None if value is None else value.lower() not in _OFF), shown
+            return (None if value is None else Condition(clue).holds(value)), shown
         left, sign, right = written.groups()
         if sign == "~":
             value = self._value(left)
@@ -238,21 +235,12 @@ class _Case:
         return same == (sign == "="), Seen(f"{left}={value}", name="setting")
 
     def _text(self, kind: str, pattern: str) -> tuple[bool | None, Seen]:
-        if kind in ("line", "twice", "no line"):
+        if kind in ("line", "twice"):
             seen = [line for line in self._lines if re.search(pattern, line.text)]
             enough = len(seen) > (kind == "twice")
-            shown = Seen(redact(seen[0].text), seen[0].line) if enough else Seen("")
-            return (enough or None) if kind != "no line" else not enough, shown
-        if kind == "version":
-            name, _, range_ = pattern.partition(" ")
-            version = self.log.facts.versions.get(name)
-            holds = None if version is None else within(version, range_)
-            return holds, Seen(f"{name} {version or range_}", name="version")
-        if kind == "device":
-            return pattern == (self.log.facts.device.removeprefix(" device ") or "nvidia"), Seen(pattern, name="device")
-        if kind in ("source", "says"):
-            text = self.error.whole if kind == "says" else self.error.source or "driver"
-            return re.search(pattern, text) is not None, Seen(text[:160], name="message")
+            return enough or None, Seen(redact(seen[0].text), seen[0].line) if enough else Seen("")
+        if kind == "says":
+            return re.search(pattern, self.error.whole) is not None, Seen(self.error.whole[:160], name="message")
         frames = [f"{place} {error.codes.get(place, '')}".strip() for error in self._errors() for place in error.calls]
         found = next((place for place in reversed(frames) if re.search(pattern, place)), None)
         known = False if self.error.calls else None
@@ -273,7 +261,7 @@ class _Case:
         return default_of(name) if "." in name and len(self._given) >= _WHOLE else None
 
     def _number(self, written: str) -> tuple[float | None, str]:
-        """The number of an operand, a product of parts of the message, settings and numbers, and how it is shown."""
+        """The product of numbers, parts of the message and settings, None if one is unknown; and its text."""
         product, words = 1.0, list[str]()
         for part in written.split(" * "):
             value = part if re.fullmatch(r"[\d.]+", part) else self._value(part)

@@ -102,7 +102,7 @@ class Problem:
 
     @property
     def shown(self) -> tuple[Evidence, ...]:
-        """The evidence, then the other causes that are possible or excluded."""
+        """The evidence, then a row for each other cause, possible or excluded."""
         return (*self.evidence, *(Evidence(text, name=label) for label, text in (each.row for each in self.rivals)))
 
     def rows(self) -> Iterator[tuple[str, str]]:

@@ -129,6 +129,8 @@ def test_only_who_opened_the_link_sees_anything(serving, recorder):
         f"error: cannot listen on 127.0.0.1 port {port}: Address already in use\nhint: use --port 0 for a free port\n"
     )
     assert (taken.returncode, taken.stderr) == (2, told)
+    wrong = subprocess.run([*SERVE, port, "--address", "256.0.0.1"], capture_output=True, text=True)
+    assert wrong.returncode == 2 and f"256.0.0.1 port {port}: " in wrong.stderr and "(" not in wrong.stderr
     with served() as second:
         url = link(second)
         beside = url.split("/open/")[0] + client.get(url).headers["location"].rstrip("/")

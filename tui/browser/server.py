@@ -60,7 +60,7 @@ class GuardedServer(Server):
         logging.getLogger("textual-serve").setLevel(logging.CRITICAL + 1)
 
     def serve(self, debug: bool = False) -> None:
-        """Serves until ctrl+c. The socket listens already, so that nobody who follows the first link is refused."""
+        """Serves until ctrl+c. The socket listens before the first link is printed."""
         self.debug = debug
         self.initialize_logging()
         web.run_app(self._make_app(), sock=self._listener, print=None)
@@ -146,14 +146,17 @@ def serve(served: Served, say: Say) -> int:
 
 
 def _listening(served: Served) -> socket.socket:
-    """Listens on the port, or on a free one for port 0. Raises UserError if it is in use."""
+    """A socket that listens on the port, or on a free one for port 0. Raises UserError if it cannot."""
+    listener = socket.socket(socket.AF_INET6 if ":" in served.host else socket.AF_INET)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        return socket.create_server(
-            (served.host, served.port), family=socket.AF_INET6 if ":" in served.host else socket.AF_INET
-        )
+        listener.bind((served.host, served.port))
+        listener.listen()
     except OSError as error:
-        message = f"cannot listen on {served.host} port {served.port}: {os.strerror(error.errno or 0)}"
+        listener.close()
+        message = f"cannot listen on {served.host} port {served.port}: {error.strerror or error}"
         raise UserError(message, "use --port 0 for a free port") from None
+    return listener
 
 
 def _refused(status: int, message: str, hint: str) -> web.Response:
