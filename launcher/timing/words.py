@@ -48,7 +48,7 @@ def no_advice(report: Report) -> str:
         return f"no advice before step {FEWEST + 1}: the first step is left out"
     stage, seconds = max(report.usual.items(), key=lambda pair: pair[1], default=("", 0.0))
     share = _share(seconds / sum(report.usual.values())) if seconds else "–"
-    return f"no known setting shortens what takes most of the recent steps: {stage}, {share}"
+    return f"no advice for what takes most of the recent steps: {stage}, {share}"
 
 
 def _rate(tokens: float | None) -> str:
