@@ -18,6 +18,7 @@ from launcher.search import Words, occurs, ranked
 
 if TYPE_CHECKING:
     from launcher.health.catalogue import RuleData
+    from launcher.rivals.rows import Row
 
 _LIMITS = Path(__file__).parent / "health" / "limits.toml"
 _COMMANDS = Path(__file__).parent / "cli" / "words.toml"
@@ -184,7 +185,7 @@ def _findings() -> Iterator[Topic]:
 
 def _causes() -> Iterator[Topic]:
     from launcher.console.causes import Cause, catalogue
-    from launcher.console.rivals import Row, symptoms
+    from launcher.console.rivals import symptoms
     from launcher.preset.settle import shown_name
 
     def text(cause: Cause | Row) -> str:

@@ -1,0 +1,122 @@
+"""Differential diagnosis: what is known of one failure or one flag supports some of its causes and excludes others."""
+
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from launcher.record.problem import Evidence, Rival
+from launcher.rivals.rows import Row
+from launcher.verl.code_settings import Condition, default_of
+
+RANKED = 3  # causes that an answer lists at most
+_WHOLE = 8  # known settings of a run whose configuration is known: what it lacks has its default
+_NAMED = ("setting", "numbers")  # evidence that can be named where it is missing
+_KIND = re.compile(r"([a-z]+): (.+)", re.DOTALL)
+_COMPARED = re.compile(r"(.+?) (=|!=|<|>|~) (.+)")
+_SIGNS: Mapping[str, Callable[[float, float], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+_OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", ">": "<="}
+
+
+class Judged(NamedTuple):
+    """A cause with its evidence. It `leads` if a clue supports it and all that it needs is known to hold."""
+
+    row: Row
+    rival: Rival
+    leads: bool
+
+
+class Case:
+    """One failure or flag: `words` are its numbers and names, `settings` those of the run as text.
+
+    Subclasses judge the clues of a KIND of their own.
+    """
+
+    def __init__(self, words: Mapping[str, str], settings: Mapping[str, str]) -> None:
+        self.words, self.settings = words, settings
+
+    def seen(self, kind: str, pattern: str) -> tuple[bool | None, Evidence]:
+        """Whether a clue of a KIND holds, None if that is unknown, and the record that shows it."""
+        raise NotImplementedError(kind)
+
+    def title(self, row: Row) -> str:
+        """The title of a cause."""
+        return self.fill(row.title)
+
+    def matched(self, row: Row) -> bool:
+        """Whether it is the cause that would be named without a clue."""
+        return False
+
+    def ranking(self, rows: Sequence[Row]) -> tuple[list[Judged], tuple[Rival, ...]]:
+        """The causes that nothing excludes, the best supported first; and what is shown: at most RANKED of them, then
+        those that are excluded.
+        """
+        judged = [self._judged(row) for row in rows]
+        left = [each for each in judged if not each.rival.excluded_by]
+        left.sort(key=lambda each: (not each.leads, -len(each.rival.supports)))
+        out = (each.rival for each in judged if each.rival.excluded_by)
+        return left, (*(each.rival for each in left[:RANKED]), *out)
+
+    def fill(self, text: str) -> str:
+        """Replaces `{name}` by that word, metric or setting."""
+        return re.sub(r"\{([\w./-]+)\}", lambda name: self._plain(name[1]) or "…", text)
+
+    def _plain(self, name: str) -> str:
+        return self.words.get(name) or self.settings.get(name) or ""
+
+    def _judged(self, row: Row) -> Judged:
+        needs, more = ([self._judge(clue) for clue in clues] for clues in (row.needs, row.supports))
+        supports = [shown for holds, shown in (*needs, *more) if holds]
+        excluded = [shown for holds, shown in needs if holds is False]
+        excluded += [shown for holds, shown in map(self._judge, row.excludes) if holds]
+        unknown = tuple(shown.text for holds, shown in (*needs, *more) if holds is None and shown.name in _NAMED)
+        rival = Rival(row.cause, self.title(row), tuple(supports), tuple(excluded), unknown, self.fill(row.decides))
+        return Judged(row, rival, self.matched(row) or (bool(supports) and all(holds for holds, _ in needs)))
+
+    def _judge(self, clue: str) -> tuple[bool | None, Evidence]:
+        if (written := _KIND.fullmatch(clue)) is not None:
+            return self.seen(written[1], written[2])
+        if (written := _COMPARED.fullmatch(clue)) is None:
+            value = self._value(clue)
+            shown = Evidence(f"{clue}={value}" if value is not None else clue, name="setting")
+            return (None if value is None else Condition(clue).holds(value)), shown
+        left, sign, right = written.groups()
+        if sign == "~":
+            value = self._value(left)
+            holds = None if value is None else re.search(right, value) is not None
+            return holds, Evidence(f"{left}={value}" if value is not None else left, name="setting")
+        (first, words), (second, others) = self._number(left), self._number(right)
+        if first is not None and second is not None:
+            holds = _SIGNS[sign](first, second)
+            return holds, Evidence(f"{words} {sign if holds else _OPPOSITE[sign]} {others}", name="numbers")
+        value = self._value(left)
+        if value is None or sign not in ("=", "!="):
+            return None, Evidence(clue, name="setting")
+        same = value.lower() in right.lower().split("|")
+        return same == (sign == "="), Evidence(f"{left}={value}", name="setting")
+
+    def _value(self, name: str) -> str | None:
+        """A word, or a setting; its default if the configuration is known and lacks it."""
+        if name in self.words:
+            return self.words[name]
+        if name in self.settings:
+            return self.settings[name].strip("'\"")
+        return default_of(name) if "." in name and len(self.settings) >= _WHOLE else None
+
+    def _number(self, written: str) -> tuple[float | None, str]:
+        """The product of numbers, words and settings, None if one is unknown; and its text."""
+        product, words = 1.0, list[str]()
+        for part in written.split(" * "):
+            value = part if re.fullmatch(r"[\d.]+", part) else self._value(part)
+            try:
+                product *= float((value or "").replace(",", ""))
+            except ValueError:
+                return None, written
+            shown = f"{float(value):.6g}" if value and "." in value else str(value)
+            words.append(f"{part}={shown}" if re.search("[a-z]", part) and ("." in part or "/" in part) else shown)
+        return product, " * ".join(words)
