@@ -95,7 +95,7 @@ def older(version: str, preset: str, *changes: str, on: str = "8x80") -> Subject
     return Subject(version=version, settings=passed, loaded=loaded, python=sys.executable, machine=machine(on))
 
 
-def check_only(found: Sequence[Finding], expected: Sequence[str]) -> None:
+def assert_only(found: Sequence[Finding], expected: Sequence[str]) -> None:
     """That one is found with this id, level and words; none where nothing is expected."""
     assert [[each.id, each.level] for each in found] == ([expected[:2]] if expected else []), found
     text = "".join(f"{each.message}; {each.fix} {each.keys} {each.change} {each.group}" for each in found)

@@ -152,13 +152,16 @@ async def test_a_log_a_script_and_a_path_are_imported_by_the_same_question(make,
         await user("i", "PasteScreen")
         user.one("TextArea").insert(str(tmp_path / "my run.sh").replace(" ", "\\ "))
         at_once(user, ["enter"])
-        await user("AskScreen", "escape")
+        await user("AskScreen", lambda: user.one("Input").value == "my run", "escape")
         while not user.is_on("RunsScreen"):
             await user("escape")
-        for text, shows in ((SCRIPT, "AskScreen"), (f"{LOGS / 'nan.log.gz'}", "DashboardScreen")):
+        for text, shows, word in (
+            (SCRIPT, "AskScreen", "preset"),
+            (f"{LOGS / 'nan.log.gz'}", "DashboardScreen", "NUM-1"),
+        ):
             await user("i", "PasteScreen")
             user.app.post_message(Paste(text))
-            await user(lambda: user.one("TextArea").text, "f2", shows)
+            await user(lambda: user.one("TextArea").text, "f2", shows, lambda word=word: word in user.seen)
             while shows == "AskScreen" and not user.is_on("RunsScreen"):
                 await user("escape")
 

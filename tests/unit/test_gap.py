@@ -1,5 +1,6 @@
 """Consoles that are kept to a size: what every reader makes of the gap in their middle."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -85,7 +86,7 @@ def test_where_no_hole_can_be_made_it_is_said_once_and_the_log_is_whole(
     kept = ConsoleLimit(path, said.append)
     kept.apply()
     kept.apply()
-    assert said == ["console.log grows without limit: parts of it cannot be removed (Bad file descriptor)"]
+    assert len(said) == 1 and "console.log" in said[0] and os.strerror(errno.EBADF) in said[0]
     assert path.read_bytes().count(b"line ") == 20_000 and b"ppo-tui" not in path.read_bytes()
 
 

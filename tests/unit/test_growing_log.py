@@ -67,7 +67,7 @@ class Watched:
         (new := self.log.with_name("new")).write_bytes(self.write(run))
         new.replace(self.log)
 
-    def has(self, *spans: tuple[int, int]) -> None:
+    def assert_has(self, *spans: tuple[int, int]) -> None:
         expected = [step for first, last in spans for step in range(first, last + 1)]
         wait_until(lambda: self.copied() == expected, lambda: (self.copied(), self.told, self.driver.trouble))
 
@@ -75,7 +75,7 @@ class Watched:
 @pytest.fixture(params=WRITERS)
 def watched(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
     watched = Watched(tmp_path, monkeypatch, request.param)
-    watched.has((1, 8))
+    watched.assert_has((1, 8))
     yield watched
     watched.driver.terminate()
     wait_until(lambda: not watched.driver.running())
@@ -86,7 +86,7 @@ def test_a_copy_that_is_synced_is_the_same_log(watched: Watched) -> None:
     for last in (12, 15):
         (source := watched.log.with_name("source")).write_bytes(watched.write(run_of(1, last)))
         subprocess.run(["rsync", "-a", source, watched.log], check=True, timeout=60)
-        watched.has((1, last))
+        watched.assert_has((1, last))
 
 
 def test_a_log_that_replaces_another_one_is_not_joined_to_it(watched: Watched) -> None:
@@ -95,7 +95,7 @@ def test_a_log_that_replaces_another_one_is_not_joined_to_it(watched: Watched) -
     wait_until(lambda: not watched.driver.running())
 
     assert watched.driver.replaced and watched.driver.trouble is None
-    watched.has((1, 8))
+    watched.assert_has((1, 8))
 
 
 @pytest.mark.parametrize("way", ["create", "copytruncate"])
@@ -103,9 +103,9 @@ def test_a_log_that_is_rotated_goes_on(watched: Watched, way: str) -> None:
     if way == "create":
         watched.log.rename(watched.log.with_name("old.1"))
     watched.log.write_bytes(watched.write(run_of(9, 12)))
-    watched.has((1, 12))
+    watched.assert_has((1, 12))
     watched.replace(run_of(9, 15))
-    watched.has((1, 15))
+    watched.assert_has((1, 15))
 
 
 def test_a_log_that_is_away_for_a_while_goes_on(watched: Watched) -> None:
@@ -115,23 +115,23 @@ def test_a_log_that_is_away_for_a_while_goes_on(watched: Watched) -> None:
     assert watched.driver.running(), watched.driver.trouble
     away.write_bytes(watched.write(run_of(1, 12)))
     away.rename(watched.log)
-    watched.has((1, 12))
+    watched.assert_has((1, 12))
 
 
 def test_a_writer_that_does_not_append_goes_on_behind_a_hole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     watched = Watched(tmp_path, monkeypatch)
     with watched.log.open("r+b") as log:
         log.seek(0, os.SEEK_END)
-        watched.has((1, 8))
+        watched.assert_has((1, 8))
         os.truncate(watched.log, 0)
         log.write(watched.write(run_of(9, 12)))
-    watched.has((1, 12))
+    watched.assert_has((1, 12))
     watched.driver.terminate()
 
 
 def test_a_training_that_begins_again_in_the_same_file_is_the_same_run(watched: Watched) -> None:
     watched.log.write_bytes(watched.write(run_of(1, 5, 2.0)))
-    watched.has((1, 8), (1, 5))
+    watched.assert_has((1, 8), (1, 5))
 
 
 def test_the_next_process_goes_on_where_the_one_before_it_stopped(watched: Watched) -> None:
@@ -139,7 +139,7 @@ def test_the_next_process_goes_on_where_the_one_before_it_stopped(watched: Watch
     wait_until(lambda: not watched.driver.running())
     watched.log.write_bytes(watched.write(run_of(1, 12)))
     watched.begin()
-    watched.has((1, 12))
+    watched.assert_has((1, 12))
 
 
 def test_a_log_has_ended_as_what_is_known_of_its_writer_and_its_steps_shows(

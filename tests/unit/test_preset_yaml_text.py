@@ -153,7 +153,7 @@ def another(draft: Draft, where: Where) -> Any:
     return next(each for each in tried if each != draft.value(where) and draft.wrong(where, each) is None)
 
 
-def set_undo_set(name: str, where: Where) -> None:
+def assert_undone(name: str, where: Where) -> None:
     draft, text = draft_of(name), TEXTS[name]
     if where in draft.reading.places:
         draft.set(where, draft.value(where))
@@ -173,11 +173,11 @@ def set_undo_set(name: str, where: Where) -> None:
 def test_set_undo_set_leaves_the_lines_of_each_value_of_a_file(name: str) -> None:
     for where in draft_of(name).reading.places:
         if where not in NAMES:
-            set_undo_set(name, where)
+            assert_undone(name, where)
 
 
 @pytest.mark.nightly("launcher/preset/", "presets/")
 @settings(max_examples=100, phases=(Phase.generate,))
 @given(st.sampled_from(sorted(FILES)), st.sampled_from(SETTABLE))
 def test_set_undo_set_leaves_all_lines_where_a_value_is_added(name: str, where: Where) -> None:
-    set_undo_set(name, where)
+    assert_undone(name, where)

@@ -222,7 +222,7 @@ def test_a_run_follows_another_one_only_when_that_finishes() -> None:
     assert waits()["x"] is None
     become(run, "failed")
     (lost, _) = turns()
-    assert lost.lost and lost.waits == f"run {run.id}, which had to finish first, is failed"
+    assert lost.lost and lost.waits and run.id in lost.waits and lost.waits.endswith("failed")
 
 
 def test_a_failed_run_that_is_to_be_retried_keeps_its_place() -> None:
@@ -243,8 +243,10 @@ def test_what_is_paused_skipped_or_of_another_machine_is_not_started() -> None:
     queued.change(entry, paused=True)
     queued.change(enqueue("y", 0), skipped="no veRL")
     dataclasses.replace(enqueue("z", 0), host="elsewhere").save()
-    gone = "if it is gone: 'ppo-tui queue resume z'"
-    assert waits() == {"x": "paused", "y": "no veRL", "z": f"waits for host elsewhere, which added it; {gone}"}
+    waiting = waits()
+    elsewhere = str(waiting.pop("z"))
+    assert waiting == {"x": "paused", "y": "no veRL"}
+    assert "host elsewhere" in elsewhere and "'ppo-tui queue resume z'" in elsewhere
     queued.change(entry, paused=False)
     assert waits()["x"] is None
     queued.pause(on=True)

@@ -115,7 +115,7 @@ class World:
         del self.slots[id]
         self.runs[id] = replace(self.runs[id], state=FINISHED)
 
-    def to_the_end(self) -> None:
+    def assert_each_starts_once(self) -> None:
         """Lets everything start that can."""
         self.others, self.paused, self.runs["run"] = (), False, Ran(FINISHED)
         self.entries = [replace(each, paused=False) for each in self.entries]
@@ -147,7 +147,7 @@ def test_every_queue_of_up_to_three_entries() -> None:
         world = World(2)
         if all(world.add(*entry) for entry in queue):
             world.look()
-            world.to_the_end()
+            world.assert_each_starts_once()
             cases += 1
     assert cases > 5000
 
@@ -190,4 +190,4 @@ MANY = pytest.param(range(2_000, 20_000), marks=pytest.mark.nightly("launcher/ru
 @pytest.mark.parametrize("seeds", [range(2_000), MANY], ids=["some", "many"])
 def test_random_queues_of_up_to_six_entries(seeds: range) -> None:
     for seed in seeds:
-        lived(Random(seed)).to_the_end()
+        lived(Random(seed)).assert_each_starts_once()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from quoted import quoted
 
 from launcher.compare.comparison import (
     Compared,
@@ -119,7 +120,7 @@ def test_settings_of_a_resume_are_compared_and_told() -> None:
             EventLog(run.events).add(Action("resume", step=6, settings=given))
     compared = [Compared(run) for run in runs]
     assert differences([each.info for each in compared]) == [Difference("actor.lr", [1e-6, 2e-6, 1e-6])]
-    assert notes(compared) == [f"run {runs[1].id} was resumed with actor.lr=2e-6; its settings since then are compared"]
+    assert [quoted(note) for note in notes(compared)] == [[runs[1].id, "actor.lr=2e-6"]]
     EventLog(runs[1].events).add(Action("resume", settings=("no.such=1",)))
     with runs[1].events.open("ab") as file:
         file.write(b'{"schema":1,"t":9,"kind":"action","verb":"resume","set')

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from commands import call
+from quoted import quoted
 from tables import tabled
 
 from launcher.core.errors import UserError
@@ -60,7 +61,7 @@ def test_runs_are_found_by_id_prefix_name_and_last_newest_first() -> None:
 def test_of_runs_with_the_same_name_the_newest_is_meant_and_a_note_says_so() -> None:
     _, _, newest, notes = make("other", 1.0), make("same", 1.0), make("same", 2.0), list[str]()
     assert find("same", notes.append).id == newest
-    assert notes == [f"note: 2 runs have the name 'same'; this is the newest, {newest}"]
+    assert [quoted(note) for note in notes] == [["2", newest]]
     assert find(newest, notes.append).id == newest and find("other", notes.append).id and len(notes) == 1
 
 
@@ -78,9 +79,9 @@ def test_what_stops_or_deletes_a_run_takes_no_name_of_several(command: list[str]
 def test_a_word_that_is_a_name_and_the_start_of_another_id_is_neither() -> None:
     by_id = make("alpha", 1.0)
     by_name = make(by_id[:4], 2.0)
-    with pytest.raises(UserError, match=f"is the name of run {by_name} and the start of the id of {by_id}") as caught:
+    with pytest.raises(UserError, match=f"{by_name} .* {by_id}") as caught:
         find(by_id[:4])
-    assert caught.value.hint == f"use {by_name} for the run with this name"
+    assert caught.value.hint and by_name in caught.value.hint
     assert find(by_name).id == by_name and find(by_id).id == by_id and find("alpha").id == by_id
 
 
@@ -91,7 +92,7 @@ def test_a_word_that_is_a_run_and_a_file_is_neither(tmp_path: Path, monkeypatch:
     Path("base.log").write_text("step:1 - actor/lr:1e-6\n")
     for word in ("base.log", named, named[:5]):
         Path(word).write_text("step:1 - actor/lr:1e-6\n")
-        with pytest.raises(UserError, match=f"'{word}' is a run and a file; use ./{word} for the file, {named} for"):
+        with pytest.raises(UserError, match=f"'{word}' .* ./{word} .* {named} "):
             resolve(word)
     assert isinstance(resolve("./base.log"), Log)
 

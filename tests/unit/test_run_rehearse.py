@@ -54,8 +54,7 @@ def test_one_that_fails_is_an_error_with_its_cause_and_stays(monkeypatch: pytest
     found = rehearsed()
     (run,) = all_runs()
     assert (found.id, found.level) == (REHEARSAL, "error")
-    assert found.message == "a rehearsal on the CPU fails in veRL: Unknown failure: KeyError: 'answer'"
-    assert found.fix == f"'ppo-tui attach {run.id}' shows it"
+    assert found.message.endswith("KeyError: 'answer'") and run.id in found.fix
 
 
 def test_a_full_disk_says_nothing_of_the_preset(monkeypatch: pytest.MonkeyPatch):

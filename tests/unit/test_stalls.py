@@ -342,12 +342,12 @@ def test_status_and_diagnose_say_why(home: Path) -> None:
         return call(words)[0].decode()
 
     status = shown("status", "abc123")
-    assert "hang reward: The reward function does not return: no progress for 30s\n" in status
+    assert f"hang reward: {found.title}: no progress for 30s\n" in status
     assert "seen: judge.py:3" in status and "fix: give its calls a time limit" in status
     assert json.loads(shown("status", "abc123", "--json"))["standstill"]["evidence"] == ["judge.py:3"]
     first, *rest = shown("diagnose", "abc123").splitlines()
-    assert first == "hang reward: The reward function does not return: no progress for 30s"
+    assert f"{first}\n" in status
     assert rest[0].startswith("  A response waits") and "all stacks" not in "\n".join(rest)
     assert json.loads(shown("diagnose", "abc123", "--json"))["standstill"]["reason"] == "reward"
     replace(found, until=50.0).write(run.attempt(1).standstill)
-    assert "The reward function" not in shown("diagnose", "abc123"), "it moved again"
+    assert found.title not in shown("diagnose", "abc123"), "it moved again"
