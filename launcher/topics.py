@@ -206,7 +206,7 @@ def _causes() -> Iterator[Topic]:
 def _fields() -> Iterator[Topic]:
     from launcher.preset.fields import Spec
     from launcher.preset.schema import FIELDS, SETTINGS
-    from launcher.preset.usual import BY_VERL_KEY
+    from launcher.verl.usual import BY_VERL_KEY
 
     def text(spec: Spec) -> str:
         unit = f" ({spec.unit})" if spec.unit else ""

@@ -10,8 +10,8 @@ from launcher.preset.fields import Spec
 from launcher.preset.files import load, recipe_about, shipped
 from launcher.preset.files import recipes as known_recipes
 from launcher.preset.schema import BY_KEY, TITLES, fields_of
-from launcher.preset.usual import BY_VERL_KEY, RANGES, WITHOUT, UsualRange
 from launcher.verl import versions
+from launcher.verl.usual import BY_VERL_KEY, RANGES, WITHOUT, UsualRange
 
 FILES = Path(shipped_files.__path__[0])
 

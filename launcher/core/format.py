@@ -1,10 +1,14 @@
 """Numbers as people read them: 1.2e-4, 3m 12s, 38.1/79.6 GiB."""
 
 import math
+import re
 from datetime import datetime
+from decimal import Decimal
 
 GIB = 1 << 30
 SHORT_ID = 4  # letters of a run's id that are shown and typed
+_EXPONENT = re.compile(r"e([+-])0*(?=\d)")
+_SMALL = 1e-3  # below, YAML has a number as 3e-4
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -29,6 +33,14 @@ def number(value: float | None, digits: int = 3) -> str:
         return str(int(value))
     decimals = digits - 1 - math.floor(math.log10(size))
     return f"{value:.{min(max(decimals, 0), digits)}f}"
+
+
+def yaml_number(value: float) -> str:
+    """A number as YAML 1.2 has it, all digits: `1e-6`, `0.05`, `.inf`."""
+    text = repr(value)
+    if 0 < abs(value) < _SMALL and "e" not in text:
+        text = f"{Decimal(text).normalize():e}"
+    return _EXPONENT.sub(lambda found: "e" + found[1].lstrip("+"), text).replace("inf", ".inf")
 
 
 def counted(count: float, noun: str, form: str = ",") -> str:

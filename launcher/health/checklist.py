@@ -23,6 +23,7 @@ from launcher.metrics.frameworks import Framework
 from launcher.record.check import Check
 from launcher.record.events import LevelChange
 from launcher.record.levels import N_A, OK, WARM, WARN, Level
+from launcher.verl.config import Ranges
 
 _JUDGES = (Rule.judge, Declared.judge)  # those without an opinion where a metric that the rule needs is missing
 
@@ -116,7 +117,7 @@ class Checklist:
 
     `config` holds veRL keys, flattened, and may be empty; `settings` is what the preset has under
     `health:`. Memory sizes are in GiB, the vocabulary of the model in tokens, the validation data in
-    rows, unknown when None. `framework` made the run, if not veRL. `clock=False`
+    rows, unknown when None. `framework` made the run, if not veRL; `usual` has the ranges of its preset. `clock=False`
     is for a log file: nobody can tell whether it stalls. Raises UserError for settings that are wrong.
     """
 
@@ -131,8 +132,9 @@ class Checklist:
         vocabulary: int | None = None,
         validation_rows: int | None = None,
         framework: Framework | None = None,
+        usual: Ranges | None = None,
     ) -> None:
-        self._config = RunConfig(config, framework)
+        self._config = RunConfig(config, framework, usual)
         limits = read(settings)
         self._signals = Signals(self._config)
         self._causes = verdict.causes_in(self._config)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from launcher.metrics.frameworks import Framework
-from launcher.verl.config import ACTOR, BATCH, MINI, RESPONSE, VerlConfig
+from launcher.verl.config import ACTOR, BATCH, MINI, RESPONSE, Ranges, VerlConfig
 from launcher.verl.versions import step_contains
 
 
@@ -16,7 +16,10 @@ class RunConfig(VerlConfig):
     to judge a log whose configuration nobody knows.
     """
 
-    def __init__(self, keys: Mapping[str, Any] | None = None, framework: Framework | None = None) -> None:
+    def __init__(
+        self, keys: Mapping[str, Any] | None = None, framework: Framework | None = None, usual: Ranges | None = None
+    ) -> None:
+        self.usual = usual or {}
         self.framework = framework
         """That of the run, if not veRL."""
         self._keys = {key.lstrip("+"): value for key, value in (keys or {}).items()}

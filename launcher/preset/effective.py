@@ -34,8 +34,8 @@ from launcher.verl.config import (
     ROLLOUT,
     SYNC_STEP,
     TRAINER,
-    TRAINER_MODE,
     ULYSSES,
+    Ranges,
     VerlConfig,
 )
 from launcher.verl.programs import Found
@@ -65,8 +65,6 @@ class Setting:
 
 
 Settings = dict[str, Setting]
-Ranges = Mapping[str, tuple[float, float]]
-"""The lowest and the highest usual value of veRL keys, as the newest version calls them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +74,6 @@ class EffectiveConfig(VerlConfig):
     `verl` is the folder of the installed veRL, whose defaults are used; without one those of the published
     versions are. `config` is the configuration that the program starts from, in it or elsewhere; None where it is not
     known.
-    `usual` has the ranges that the preset declares for values of its own.
     """
 
     version: str = defaults.NEWEST
@@ -153,7 +150,7 @@ class EffectiveConfig(VerlConfig):
     @property
     def trainer_mode(self) -> str:
         """How the v1 trainer schedules rollouts; `sync` for the legacy trainer."""
-        return (self.text(TRAINER_MODE) or "sync") if self.is_v1 else "sync"
+        return super().trainer_mode if self.is_v1 else "sync"
 
     @property
     def is_separate(self) -> bool:

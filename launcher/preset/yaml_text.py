@@ -11,11 +11,11 @@ import io
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from launcher.core.errors import UserError, of_file
+from launcher.core.format import yaml_number
 from launcher.core.text import clean
 from launcher.core.yaml_bounds import mending, refusal
 
@@ -27,8 +27,6 @@ Place = Callable[[tuple[Any, ...]], str]
 
 _COMMENT = re.compile(r"([ \t]+)(#[^\n]*)")
 _LINE_COMMENT = re.compile(r"^[ \t]*#", re.MULTILINE)
-_EXPONENT = re.compile(r"e([+-])0*(?=\d)")
-_SMALL = 1e-3  # below, a number is written as 3e-4
 
 
 def text_of(value: Any) -> str:
@@ -38,10 +36,7 @@ def text_of(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(text_of, value)) + "]"
     if isinstance(value, float):
-        number = repr(value)
-        if 0 < abs(value) < _SMALL and "e" not in number:
-            number = f"{Decimal(number).normalize():e}"
-        return _EXPONENT.sub(lambda found: "e" + found[1].lstrip("+"), number).replace("inf", ".inf")
+        return yaml_number(value)
     if not isinstance(value, str):
         return json.dumps(value)
     if not value.isprintable():

@@ -38,6 +38,8 @@ CORRECTION = "algorithm.rollout_correction"
 
 _CLIPS_BY_DESIGN = ("gspo", "cispo", "geo_mean")
 _SWITCHES = {"true": True, "false": False}
+Ranges = Mapping[str, tuple[float, float]]
+"""The lowest and the highest usual value of veRL keys, as the newest version calls them."""
 
 
 def ray_address(keys: Mapping[str, Any]) -> str | None:
@@ -46,7 +48,12 @@ def ray_address(keys: Mapping[str, Any]) -> str | None:
 
 
 class VerlConfig(ABC):
-    """A configuration of veRL. An answer is None where the keys that it depends on are unknown."""
+    """A configuration of veRL. An answer is None where the keys that it depends on are unknown.
+
+    `usual` has the ranges that the preset declares for values of its own.
+    """
+
+    usual: Ranges
 
     @abstractmethod
     def get(self, key: str, default: Any = None) -> Any:
@@ -148,6 +155,11 @@ class VerlConfig(ABC):
     def token_mean(self) -> bool:
         """Whether losses are means over tokens, so that absolute limits hold; assumed when unknown."""
         return self.text(f"{ACTOR}.loss_agg_mode") in (None, "token-mean")
+
+    @property
+    def trainer_mode(self) -> str:
+        """How the v1 trainer schedules rollouts; `sync` for the legacy trainer, or where it is unknown."""
+        return self.text(TRAINER_MODE) or "sync"
 
     @property
     def rounding_rate(self) -> float:

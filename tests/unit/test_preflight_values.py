@@ -3,6 +3,7 @@
 import gzip
 import itertools
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from launcher.check.subject import subject
 from launcher.check.suggestion import suggested_value
 from launcher.cli.completion import complete
 from launcher.core.errors import UserError
+from launcher.health.config import RunConfig
 from launcher.preset.choices import new_keys
 from launcher.preset.draft import Draft
 from launcher.preset.effective import EffectiveConfig, Setting, of_draft
@@ -26,8 +28,8 @@ from launcher.preset.files import load, restore, shipped
 from launcher.preset.layers import declarable
 from launcher.preset.schedule import Schedule
 from launcher.preset.schema import BY_KEY, FIELDS
-from launcher.preset.usual import BY_VERL_KEY, RANGES, WITHOUT
 from launcher.verl import versions
+from launcher.verl.usual import BY_VERL_KEY, RANGES, WITHOUT, beyond
 
 EXAMPLES = Path(__file__).parents[1] / "data" / "verl_examples.json.gz"
 LR = "actor_rollout_ref.actor.optim.lr"
@@ -58,6 +60,28 @@ def test_veRL_s_examples_are_usual():
         ("run_mimo_7b_mtp_rl_vllm_sgl_megatron.sh", "VALUE-2"),
         ("run_qwen3_30b_a3b_megatron.sh", "VALUE-13"),
     ]
+
+
+@pytest.mark.parametrize(
+    "key, value, keys, usual, expected",
+    [
+        (LR, 0.3, {}, {}, 0.3 / 5e-6),
+        (LR, 0.3, {}, {LR: (1e-6, 1e-3)}, 0.3 / 1e-3),
+        (LR, 3e-4, {"actor_rollout_ref.model.lora_rank": 16}, {}, 3.0),
+        (LR, 1e-6, {}, {}, 1.0),
+        (LR, 1e-12, {}, {}, 1e-5),
+        ("actor_rollout_ref.actor.optim.weight_decay", 10, {}, {}, 100.0),
+        ("actor_rollout_ref.actor.entropy_coeff", -20.0, {}, {}, -math.inf),
+        ("actor_rollout_ref.rollout.top_k", -1, {}, {}, 1.0),
+        ("critic.optim.lr", 1.0, {"algorithm.adv_estimator": "grpo"}, {}, None),
+        ("data.max_response_length", 256, {}, {}, None),
+    ],
+)
+def test_how_far_a_value_is_beyond_the_usual_ones(key, value, keys, usual, expected):
+    """By the keys of a log as by a preset."""
+    settings = {name: Setting(each, "override") for name, each in keys.items()}
+    for config in (RunConfig(keys, usual=usual), EffectiveConfig(settings=settings, usual=usual)):
+        assert beyond(key, value, config) == (None if expected is None else pytest.approx(expected))
 
 
 def test_a_preset_declares_the_range_of_its_own_model(tmp_path: Path):

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from launcher.check.finding import Finding, found
 from launcher.preset.effective import EffectiveConfig
 from launcher.preset.schema import BY_KEY
-from launcher.preset.usual import BY_VERL_KEY, DECLARED, RANGES, usual_of
 from launcher.preset.yaml_text import text_of
+from launcher.verl.usual import BY_VERL_KEY, DECLARED, RANGES, usual_of
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from launcher.core.format import counted, number
 from launcher.core.text import did_you_mean
 from launcher.preset.flow import flow
 from launcher.preset.schedule import Schedule
-from launcher.preset.usual import usual_of
 from launcher.verl.config import ACTOR, CRITIC, DATA, TRAINER
+from launcher.verl.usual import usual_of
 
 LOGGER = f"{TRAINER}.logger"
 STEPS, WARMUP = f"{TRAINER}.total_training_steps", f"{TRAINER}.critic_warmup"

@@ -17,6 +17,7 @@ from launcher.metrics.frameworks import Framework, described
 from launcher.metrics.records import StepRecord
 from launcher.preset.alerting import limits_of
 from launcher.preset.flow import rows_of
+from launcher.preset.settle import configuration
 from launcher.record.events import LevelChange
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
@@ -35,6 +36,7 @@ def checklist_maker(
 ) -> Callable[[Mapping[str, Any]], Checklist]:
     """Makes checklists for these memory sizes; with a `clock` judges silence; `framework` made it, if not veRL."""
     other = None if framework is None or framework.own else framework
+    usual = configuration(info.preset).usual if info.preset else None
 
     def make(keys: Mapping[str, Any]) -> Checklist:
         return Checklist(
@@ -46,6 +48,7 @@ def checklist_maker(
             vocabulary=_vocabulary(keys),
             validation_rows=_validation_rows(keys),
             framework=other,
+            usual=usual,
         )
 
     return make

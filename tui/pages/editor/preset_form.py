@@ -15,10 +15,10 @@ from launcher.preset.fields import Spec
 from launcher.preset.files import recipe_about, recipes
 from launcher.preset.schema import SETTINGS, TITLES, fields_of
 from launcher.preset.settle import shown_name
-from launcher.preset.usual import usual_of
 from launcher.preset.yaml_text import Where, shown
 from launcher.search import Words, score
 from launcher.verl.defaults import NEWEST
+from launcher.verl.usual import usual_of
 from tui.kit.drawing.glyphs import CRITICAL, ELLIPSIS, NOTICE, OK
 from tui.kit.drawing.rows import Row, crop, put, spread, width
 from tui.kit.matching import letters

@@ -1,13 +1,13 @@
 """Usual values of fields: the ranges of usual.toml with their sources, and those that a preset declares itself."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from launcher.core.format import yaml_number
 from launcher.core.tables import read_tables, record
-from launcher.preset.effective import EffectiveConfig
-from launcher.preset.yaml_text import text_of
-from launcher.verl.config import ACTOR, CRITIC, KL_IN_LOSS, KL_IN_REWARD, LOSS_MODE, MODEL, ROLLOUT
+from launcher.verl.config import ACTOR, CRITIC, KL_IN_LOSS, KL_IN_REWARD, LOSS_MODE, MODEL, ROLLOUT, VerlConfig
 
 DECLARED = "VALUE-17"
 """The finding for a range that only a preset declares."""
@@ -38,14 +38,14 @@ class UsualRange:
     @property
     def words(self) -> str:
         """`1e-7 to 5e-6 for full fine-tuning`."""
-        return " to ".join(dict.fromkeys(map(text_of, self.usual))) + (f" {self.of}" if self.of else "")
+        return " to ".join(dict.fromkeys(map(yaml_number, self.usual))) + (f" {self.of}" if self.of else "")
 
     def allows(self, value: float) -> bool:
         """Whether somebody reports that the value works."""
         return value in self.off or self.low <= value <= self.high
 
 
-def usual_of(config: EffectiveConfig, key: str) -> UsualRange | None:
+def usual_of(config: VerlConfig, key: str) -> UsualRange | None:
     """The range that holds for a veRL key in this configuration, its preset's own first; None where none does."""
     if key.startswith(f"{CRITIC}.") and not config.has_critic:
         return None
@@ -57,19 +57,32 @@ def usual_of(config: EffectiveConfig, key: str) -> UsualRange | None:
     return UsualRange(known[0].id if known else DECLARED, (key,), low, high, (low, high), of="of this preset")
 
 
-def _trains(config: EffectiveConfig, key: str, *, lora: bool) -> bool:
+def beyond(key: str, value: float, config: VerlConfig) -> float | None:
+    """How far a value of a veRL key is from the usual ones: 1 within, 10 ten times the highest, 0.1 a tenth of the
+    lowest; None for a key without a usual range in this configuration.
+    """
+    range_ = usual_of(config, key)
+    if range_ is None:
+        return None
+    end = min(max(value, range_.usual[0]), range_.usual[1])
+    if value == end or value in range_.off:
+        return 1.0
+    return value / end if end > 0 else math.copysign(math.inf, value - end)
+
+
+def _trains(config: VerlConfig, key: str, *, lora: bool) -> bool:
     """Whether the key is the learning rate of Adam, of a pretrained model with or without an adapter."""
     block = key.removesuffix(".optim.lr")
     adapts = config.get(f"{block}.optim.optimizer", "AdamW") in _ADAPTIVE and config.get(key) != 0
     return adapts and bool(config.number(_RANKS[block])) == lora
 
 
-_RUNS: Mapping[str, Callable[[EffectiveConfig, str], bool]] = {
+_RUNS: Mapping[str, Callable[[VerlConfig, str], bool]] = {
     "any": lambda config, key: True,
     "full fine-tuning": lambda config, key: _trains(config, key, lora=False),
     "LoRA": lambda config, key: _trains(config, key, lora=True),
     "adapter": lambda config, key: bool(config.number(_RANKS[CRITIC if key.startswith(CRITIC) else ACTOR])),
-    "KL": lambda config, key: config.get(_SWITCHES[key]) is True,
+    "KL": lambda config, key: bool(config.flag(_SWITCHES[key])),
     "adaptive KL": lambda config, key: bool(config.kl_in_reward) and config.get(_CONTROLLER) == "adaptive",
     "vanilla loss": lambda config, key: config.get(LOSS_MODE, "vanilla") == "vanilla",
     "GSPO loss": lambda config, key: config.get(LOSS_MODE) == "gspo",
