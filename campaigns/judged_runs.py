@@ -3,6 +3,8 @@
     judged_runs.py tables RESULTS [ID ...]  the metrics of each run under a neutral id, without its name or settings
     judged_runs.py answers RESULTS ID STEP  some answers of one step
     judged_runs.py add RESULTS FOLDER HALF  adds the runs with five steps or more to FOLDER, as tests/data/bank has them
+    judged_runs.py fixes RESULTS            first lines, fix and rewards of each run of tests/gpu/proof.toml, whose run
+                                            directories are in PPO_TUI_HOME; it changes those, so give it a copy
 
 RESULTS is the folder `results/judged` of a campaign. The verdicts go into FOLDER/verdicts.toml, a table for each id,
 and are committed before bench/health_judged.py runs the rules:
@@ -18,10 +20,12 @@ import hashlib
 import json
 import math
 import re
+import shutil
+import statistics
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -30,13 +34,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
+from launcher.compare.trial_verdicts import trials_of
+from launcher.core.paths import runs_dir
 from launcher.core.tables import read_tables
 from launcher.metrics.records import parse_object, read_metrics, trains
 from launcher.metrics.responses import PREFIX, ResponseFigures
+from launcher.record.info import Origin, RunInfo
 
 LEAST_STEPS, VOCABULARY, TOY = 5, 49152, 296  # tokens of the tokenizers
 SHOWN, LONGEST = 6, 400  # answers of a step, characters of one
-NUMBER = re.compile(r"-?\d+")
+NUMBER, MARK = re.compile(r"-?\d+"), re.compile(r"####\s*-?\d")
 
 
 def neutral(name: str) -> str:
@@ -93,6 +100,13 @@ class Judged:
     def right(self, step: int) -> float:
         """The share of right answers: what follows the mark, whatever the reward function of the run made of it."""
         found = [_is_right(row) for row in self.answers.get(step, ())]
+        return sum(found) / len(found) if found else math.nan
+
+    def marked(self, step: int) -> float:
+        """The mean reward as tests/gpu/rewards.py has it without a fault."""
+        found = [
+            0.8 * _is_right(row) + 0.2 * bool(MARK.search(str(row.get("output")))) for row in self.answers.get(step, ())
+        ]
         return sum(found) / len(found) if found else math.nan
 
     def cut(self, data: Mapping[str, float]) -> float:
@@ -214,9 +228,54 @@ def rounded(data: Mapping[str, float]) -> dict[str, float]:
     return {key: float(f"{value:.6g}") for key, value in data.items()}
 
 
+def final(run: Judged, like: Judged) -> tuple[float, float]:
+    """Mean over the last five steps of the reward of `like`, by the answers, and its standard error."""
+    toy = like.about["preset"] == "toy-cpu"
+    found = [run.right(step) if toy else run.marked(step) for step, _, _ in run.steps[-5:]]
+    return statistics.fmean(found), statistics.stdev(found) / math.sqrt(len(found))
+
+
+def print_fixes(results: Path) -> None:
+    runs = {run.folder.name: run for run in judged(results / "judged")}
+    fixes = {run.folder.name: run for run in judged(results / "fixes")} if (results / "fixes").exists() else {}
+    for name, run in runs.items():
+        flags = json.loads((results / "flags" / f"{name}.json").read_text())["checks"]
+        raised = [check for check in flags if check["level"] in ("WARN", "CRITICAL")]
+        print(f"## {name}: {run.about['fault'] or 'healthy'}; named by: {run.about['cause'] or 'none'}")
+        for check in raised[:3]:
+            print(f"   {check['level']} {check['rule']} since {check['since']}: {check['message']}")
+        like, fix = runs.get(run.about["like"]), fixes.get(f"{name}-fix")
+        if like is None:
+            continue
+        print(
+            "   reward",
+            *(f"{_short(mean)} ± {_short(2 * error)}" for mean, error in (final(run, like), final(like, like))),
+        )
+        if fix is not None:
+            rule = next(check["rule"] for check in raised if "trial" in check)
+            arm = _verdict(run.about["run"], fix.about["run"], rule)
+            mean, error = final(fix, like)
+            words = " ".join(fix.about["settings"])
+            print(f"   fix {words}: {arm}; {len(fix.steps)} steps, reward {_short(mean)} ± {_short(2 * error)}")
+
+
+def _verdict(run: str, fix: str, rule: str) -> str:
+    """The verdict of `try` on a fix, with the run itself as the control run. Both become trials on the disk."""
+    for id, named in ((run, f"{run}-control"), (fix, fix)):
+        folder = runs_dir() / id
+        if named != id:
+            shutil.copytree(folder, runs_dir() / named, dirs_exist_ok=True)
+            folder = runs_dir() / named
+        info = RunInfo.read(folder / "run.yaml")
+        diff = info.parent.diff if info.parent is not None and id == fix else ()
+        replace(info, id=named, after=Origin(run, diff, 0, rule)).write(folder / "run.yaml")
+    return next(f"{arm.verdict}, {arm.why}" for each in trials_of(run) for arm in each.arms if arm.run == fix)
+
+
 COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
     "tables": lambda words: print_tables(Path(words[0]), words[1:]),
     "answers": lambda words: print_answers(Path(words[0]), words[1], int(words[2])),
+    "fixes": lambda words: print_fixes(Path(words[0])),
     "add": lambda words: add(Path(words[0]), Path(words[1]), words[2]),
 }
 

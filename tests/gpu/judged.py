@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -21,10 +21,11 @@ import psutil
 import tomllib
 from host import KIT, PPO_TUI, RESULTS, Lane, left, mark, members
 
-PLACES, LEAST = 12, 16  # runs at once; steps without which no run makes room for the next one
-MOST_GIB = 76.0  # of the GPU for all runs
+PLACES, LEAST = 8, 16  # runs at once; steps without which no run makes room for the next one
+MOST_GIB = 130.0  # of the GPU for all runs
 GIB = {"@grouped": 6.1, "@critic": 7.4, "@toy": 0.0}  # that a run takes, by its first settings
-HOST_GB, SPARE_GB, YOUNG = 16, 36, 200.0  # GB of the host: of a run, left to others; seconds in which it takes them
+HOST_GB, SPARE_GB, YOUNG = 14, 8, 200.0  # GB of the host: of a run, left to others; seconds in which it takes them
+_HERE = Path(__file__).parent
 APART = 2.0  # seconds between two starts
 CROWDED = 540.0  # seconds before the end from which a run makes room
 LATEST = 320.0  # seconds before the end at which the last one begins
@@ -45,11 +46,18 @@ class Row:
     steps: int = 22
     rules: Sequence[str] = ()  # any of these would name the fault, said before the run
     useless: bool = False  # nothing is harmed, and nothing can be learned
+    cause: str = ""  # what a line has to name to name the fault, said before the run; "" if no rival fits
+    like: str = ""  # the healthy row that it differs from by its fault
+    parent: str = ""  # the run that it is the first fix of
 
 
-def rows(kind: str) -> list[Row]:
-    """Those for a `gpu`, or for the `toy`."""
-    table = tomllib.loads(Path(__file__).with_suffix(".toml").read_text().replace("{KIT}", str(KIT)))
+def rows(kind: str, file: str = "judged") -> list[Row]:
+    """Those of a file for a `gpu`, or for the `toy`; the settings of judged.toml are known to all files."""
+    tables = [
+        tomllib.loads(_HERE.joinpath(f"{name}.toml").read_text().replace("{KIT}", str(KIT)))
+        for name in ("judged", file)
+    ]
+    table = tables[-1] | {"settings": tables[0]["settings"] | tables[-1]["settings"]}
 
     def whole(words: Sequence[str]) -> Iterator[str]:
         for word in words:
@@ -69,16 +77,19 @@ class Run:
 
     def __init__(self, row: Row, lane: Lane) -> None:
         self.row, self.began = row, time.time()
-        self.folder = RESULTS / "judged" / row.name
+        self.folder = RESULTS / ("fixes" if row.parent else "judged") / row.name
         self.folder.mkdir(parents=True, exist_ok=True)
         self.scratch = KIT / "judged" / row.name
         self.scratch.mkdir(parents=True, exist_ok=True)
         self.id = f"judged-{row.name}"
         self.metrics = self.folder / "metrics.jsonl"
+        self._start(lane)
+        mark(f"{self.id}: starts")
+
+    def _start(self, lane: Lane) -> None:
         command = self._command(lane)
         own = {"VERL_FILE_LOGGER_PATH": str(self.metrics), "PPO_TUI_RUN": self.id, "PPO_TUI_ATTEMPT": "1"}
-        about = {**asdict(row), "argv": command["argv"], "env": command["env"], "began": self.began}
-        (self.folder / "command.json").write_text(json.dumps(about, indent=1))
+        self._describe(command["argv"], env=command["env"])
         with (self.scratch / "console.log").open("wb") as out:
             self.driver = subprocess.Popen(
                 command["argv"],
@@ -89,7 +100,10 @@ class Run:
                 stderr=out,
                 start_new_session=True,
             )
-        mark(f"{self.id}: starts")
+
+    def _describe(self, argv: Sequence[str], **more: object) -> None:
+        about = {**asdict(self.row), "argv": argv, "began": self.began, **more}
+        (self.folder / "command.json").write_text(json.dumps(about, indent=1))
 
     def _command(self, lane: Lane) -> dict[str, Any]:
         """What ppo-tui would run; it writes below the current folder."""
@@ -125,15 +139,22 @@ class Run:
         console = (self.scratch / "console.log").read_bytes()
         kept = console if len(console) <= CONSOLE else console[: CONSOLE // 2] + b"\n[cut]\n" + console[-CONSOLE // 2 :]
         (self.folder / "console.log").write_bytes(kept)
-        answers = sorted(self.scratch.glob("outputs/*/samples/rollout/*.jsonl"), key=lambda path: int(path.stem))
+        self._keep(self.scratch.glob("outputs/*/samples/rollout/*.jsonl"), exited)
+
+    def _keep(self, samples: Iterable[Path], exited: int | None) -> None:
+        answers = sorted(samples, key=lambda path: int(path.stem))
         with gzip.open(self.folder / "answers.jsonl.gz", "wb") as file:
             file.writelines(path.read_bytes() for path in answers)
         end = {"steps": self.steps, "exited": exited, "seconds": round(self.age)}
         (self.folder / "end.json").write_text(json.dumps(end))
         mark(f"{self.id}: {end}")
 
+    def then(self) -> list[Row]:
+        """Rows that follow from how it ended, before all that wait."""
+        return []
 
-def judged(gpu: int | None, rows: Sequence[Row], places: int = PLACES) -> None:
+
+def judged(gpu: int | None, rows: Sequence[Row], places: int = PLACES, kind: type[Run] = Run) -> None:
     """Conducts the rows on a GPU (None: the CPU) until the time is up, each as another one makes room."""
     lane = Lane() if gpu is None else Lane((gpu,))
     waiting, going = list(rows), list[Run]()
@@ -146,11 +167,12 @@ def judged(gpu: int | None, rows: Sequence[Row], places: int = PLACES) -> None:
                 if not run.steps and run.row.name in again and left() > LATEST:
                     again.remove(run.row.name)
                     waiting.append(replace(run.row, name=f"{run.row.name}-again"))
+                waiting[:0] = run.then()
             if waiting and left() < LATEST:
                 mark(f"judged: no time for {[row.name for row in waiting]}")
                 waiting.clear()
             if waiting and len(going) < places and _room(waiting[0], going, lane):
-                _begin(waiting.pop(0), lane, going)
+                _begin(kind, waiting.pop(0), lane, going)
             time.sleep(APART)
     finally:
         for run in going:
@@ -166,10 +188,10 @@ def _end(run: Run) -> None:
         mark(f"{run.id}: {error}")
 
 
-def _begin(row: Row, lane: Lane, going: list[Run]) -> None:
+def _begin(kind: type[Run], row: Row, lane: Lane, going: list[Run]) -> None:
     """Begins a run; one that ppo-tui refuses ends nothing else."""
     try:
-        going.append(Run(row, lane))
+        going.append(kind(row, lane))
     except (OSError, subprocess.CalledProcessError, ValueError) as error:
         mark(f"judged-{row.name}: {error} {getattr(error, 'stderr', '')}")
 

@@ -24,6 +24,12 @@ def long_toys(*args: Any, **kwargs: Any) -> Score:
     return long_ones(*args, **kwargs, whole=24)
 
 
+def wordy(data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None, **kwargs: Any) -> Score:
+    """A tenth is for the right number after ####, the rest for 40 words."""
+    right = _right(solution_str, ground_truth)
+    return {"score": 0.1 * right + 0.9 * min(1.0, len(solution_str.split()) / 40), "acc": right}
+
+
 def sums(data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None, **kwargs: Any) -> Score:
     """Mostly for the right number after ####, a fifth for any number there."""
     right = _right(solution_str, ground_truth)

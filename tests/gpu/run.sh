@@ -3,7 +3,8 @@
 #
 #   tests/gpu/run.sh            on the GPU host, when the parts of pack.sh lie in $KIT/parts (KIT: ~/kit), until
 #                               $KIT/t0 (when the host was there) is 23 minutes ago
-#   tests/gpu/run.sh rehearse   the same flow on this machine's CPU with toy-cpu
+#   tests/gpu/run.sh proof      those of proof.toml instead, each faulty one with its first fix
+#   tests/gpu/run.sh rehearse [proof [NAME ...]]   the same flow on this machine's CPU with toy-cpu
 #
 # Results, as they come: $KIT/results/*.json, judged/*.
 set -euo pipefail
@@ -12,7 +13,9 @@ export KIT=${KIT:-$HOME/kit} PYTHONUNBUFFERED=1
 mkdir -p "$KIT/results"
 if [ "${1:-}" = rehearse ]; then
     export PPO_TUI=${PPO_TUI:-$root/.venv/bin/ppo-tui}
-    export PYTHONPATH=$root
+    export PYTHONPATH=$root PPO_TUI_HOME=${PPO_TUI_HOME:-$KIT/home}
+    "$PPO_TUI" data toy
+    "${PYTHON:-$root/.venv/bin/python}" "$root/tests/gpu/models.py" "$KIT" "$PPO_TUI_HOME/cache/toy/data"
     exec "${PYTHON:-$root/.venv/bin/python}" "$root/tests/gpu/suite.py" "$@"
 fi
 if [ ! -e "$KIT/installed" ]; then

@@ -1,7 +1,8 @@
 """Runs that are judged blind (judged.toml), on this host's last GPU until $UNTIL.
 
-    suite.py             the rows for a GPU
-    suite.py rehearse    those of the toy on the CPU, PLACES (2) at a time
+    suite.py                   the rows for a GPU
+    suite.py rehearse          those of the toy on the CPU, PLACES (2) at a time
+    suite.py ... proof [NAME]  those of proof.toml instead, all or some, with a supervisor and the first fix of each
 
 Started by run.sh, which sets KIT, PPO_TUI and the rest.
 """
@@ -16,7 +17,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import judged
-from host import KIT, PPO_TUI, RESULTS, Lane, mark, told
+from host import PPO_TUI, RESULTS, Lane, mark, told
+from proof import Watched
 
 
 def main(words: Sequence[str]) -> None:
@@ -26,11 +28,13 @@ def main(words: Sequence[str]) -> None:
     host = describe()
     (RESULTS / "host.json").write_text(json.dumps(host, indent=1))
     (RESULTS / "doctor.json").write_text(json.dumps(told(Lane(), "doctor"), indent=1))
+    file, kind = ("proof", Watched) if "proof" in words else ("judged", judged.Run)
+    found = judged.rows("toy" if "rehearse" in words else "gpu", file)
+    found = [row for row in found if row.name in words] or found
     if "rehearse" in words:
-        os.environ.setdefault("PPO_TUI_HOME", str(KIT / "home"))
-        judged.judged(None, judged.rows("toy"), places=int(os.environ.get("PLACES", "2")))
+        judged.judged(None, found, places=int(os.environ.get("PLACES", "2")), kind=kind)
     else:
-        judged.judged(len(host["gpus"]) - 1, judged.rows("gpu"))
+        judged.judged(len(host["gpus"]) - 1, found, kind=kind)
     mark("suite: done")
 
 
