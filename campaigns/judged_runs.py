@@ -236,15 +236,17 @@ def final(run: Judged, like: Judged) -> tuple[float, float]:
 
 
 def print_fixes(results: Path) -> None:
-    runs = {run.folder.name: run for run in judged(results / "judged")}
-    fixes = {run.folder.name: run for run in judged(results / "fixes")} if (results / "fixes").exists() else {}
+    (results / "fixes").mkdir(exist_ok=True)
+    runs, fixes = (
+        {run.folder.name.removesuffix("-again"): run for run in judged(results / kind)} for kind in ("judged", "fixes")
+    )
     for name, run in runs.items():
-        flags = json.loads((results / "flags" / f"{name}.json").read_text())["checks"]
+        flags = json.loads((results / "flags" / f"{run.folder.name}.json").read_text())["checks"]
         raised = [check for check in flags if check["level"] in ("WARN", "CRITICAL")]
         print(f"## {name}: {run.about['fault'] or 'healthy'}; named by: {run.about['cause'] or 'none'}")
         for check in raised[:3]:
             print(f"   {check['level']} {check['rule']} since {check['since']}: {check['message']}")
-        like, fix = runs.get(run.about["like"]), fixes.get(f"{name}-fix")
+        like, fix = runs.get(run.about["like"]), fixes.get(f"{run.folder.name}-fix")
         if like is None:
             continue
         print(

@@ -158,14 +158,12 @@ def judged(gpu: int | None, rows: Sequence[Row], places: int = PLACES, kind: typ
     """Conducts the rows on a GPU (None: the CPU) until the time is up, each as another one makes room."""
     lane = Lane() if gpu is None else Lane((gpu,))
     waiting, going = list(rows), list[Run]()
-    again = {row.name for row in rows}
     try:
         while left() > 0 and (waiting or going):
             for run in [each for each in going if each.over(bool(waiting))]:
                 going.remove(run)
                 _end(run)
-                if not run.steps and run.row.name in again and left() > LATEST:
-                    again.remove(run.row.name)
+                if not run.steps and not run.row.name.endswith("-again") and left() > LATEST:
                     waiting.append(replace(run.row, name=f"{run.row.name}-again"))
                 waiting[:0] = run.then()
             if waiting and left() < LATEST:

@@ -8,6 +8,7 @@ import json
 import shutil
 import subprocess
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,13 @@ from typing import Any
 from host import PPO_TUI, RESULTS, Lane, told
 from judged import STUCK, Row, Run
 
+from launcher.core.paths import runs_dir
+from launcher.record.check import flags_of
+from launcher.record.events import Event, LevelChange, read_events
 from launcher.record.layout import RunDir
 from launcher.record.state import current
+from launcher.runs.judge.run_checklist import judged
+from launcher.runs.watch.steps import steps
 
 
 class Watched(Run):
@@ -51,19 +57,61 @@ class Watched(Run):
         attempt = self.place.attempt(1)
         self._describe(attempt.read_launch().argv, run=self.id, ended=time.time())
         ended = attempt.read_exit()
-        self._keep(self.place.rollouts.glob("*.jsonl"), ended and ended.code)
+        self._keep(self.place.rollouts.glob("*.jsonl"), ended.code if ended else None)
         shutil.copy(self.metrics, self.folder)
-        asked = [PPO_TUI, "health", self.id, "--json"]
-        said = subprocess.run(asked, env=self.lane.env(), capture_output=True, text=True, timeout=300, check=False)
-        self.flags = json.loads((said.stdout.splitlines() or ["{}"])[-1])
-        (RESULTS / "flags").mkdir(exist_ok=True)
-        (RESULTS / "flags" / f"{self.row.name}.json").write_text(json.dumps(self.flags, indent=1))
+        self.flags = flags(self.row, self.id)
 
     def then(self) -> list[Row]:
         """Its first fix, of the same length and seed."""
-        row = self.row
-        raised = [check for check in self.flags.get("checks", ()) if check["level"] in ("WARN", "CRITICAL")]
-        trial = next((check["trial"]["settings"] for check in raised if "trial" in check), ())
-        if not row.fault or row.parent or not trial:
-            return []
-        return [replace(row, name=f"{row.name}-fix", settings=tuple(trial), parent=self.id)]
+        return fix(self.row, self.id, self.flags)
+
+
+class Held(Watched):
+    """One whose fix waits until the rules are final."""
+
+    def then(self) -> list[Row]:
+        """None now."""
+        return []
+
+
+def flags(row: Row, run: str) -> dict[str, Any]:
+    """What `health --json` prints last, which is kept."""
+    asked = [PPO_TUI, "health", run, "--json"]
+    said = subprocess.run(asked, capture_output=True, text=True, timeout=300, check=False)
+    found: dict[str, Any] = json.loads((said.stdout.splitlines() or ["{}"])[-1])
+    (RESULTS / "flags").mkdir(exist_ok=True)
+    (RESULTS / "flags" / f"{row.name}.json").write_text(json.dumps(found, indent=1))
+    return found
+
+
+def fix(row: Row, run: str, found: dict[str, Any]) -> list[Row]:
+    """The first fix of a run with a fault, if it has one that is a setting."""
+    raised = [check for check in found.get("checks", ()) if check["level"] in ("WARN", "CRITICAL")]
+    trial = next((check["trial"]["settings"] for check in raised if "trial" in check), ())
+    if not row.fault or row.parent or not trial:
+        return []
+    return [replace(row, name=f"{row.name}-fix", settings=tuple(trial), parent=run)]
+
+
+def fixes(rows: Iterable[Row]) -> list[Row]:
+    """Those of runs that were held, whose records become what the rules of now would have written."""
+    found = []
+    for row in rows:
+        for folder in sorted((RESULTS / "judged").glob(f"{row.name}*/command.json"))[-1:]:
+            about = json.loads(folder.read_text())
+            run, own = RunDir(runs_dir() / about["run"]), replace(row, name=about["name"])
+            _rejudge(run)
+            found += fix(own, run.id, flags(own, run.id))
+    return found
+
+
+def _rejudge(run: RunDir) -> None:
+    result = judged(run, [])
+    checks = tuple(result.checklist.checks())
+    state = replace(current(run), checks=checks, flags=flags_of(checks), verdict=str(result.checklist.verdict))
+    state.write(run.state)
+    ends = {record.step: record.t for _, record in steps(run)}
+    changes = [Event(ends.get(change.step, 0.0), change) for change in result.changes]
+    others = [event for event in read_events(run.events) if not isinstance(event.what, LevelChange)]
+    events = sorted([*others, *changes], key=lambda event: event.t)
+    run.events.write_bytes(b"".join(event.to_line() for event in events))

@@ -2,7 +2,8 @@
 
     suite.py                   the rows for a GPU
     suite.py rehearse          those of the toy on the CPU, PLACES (2) at a time
-    suite.py ... proof [NAME]  those of proof.toml instead, all or some, with a supervisor and the first fix of each
+    suite.py ... proof [NAME]  those of proof.toml instead, all or some, with a supervisor and the first fix of each;
+                               with `held` without the fixes, with `fixes` the fixes of those that were held
 
 Started by run.sh, which sets KIT, PPO_TUI and the rest.
 """
@@ -18,7 +19,7 @@ from typing import Any
 
 import judged
 from host import PPO_TUI, RESULTS, Lane, mark, told
-from proof import Watched
+from proof import Held, Watched, fixes
 
 
 def main(words: Sequence[str]) -> None:
@@ -28,9 +29,11 @@ def main(words: Sequence[str]) -> None:
     host = describe()
     (RESULTS / "host.json").write_text(json.dumps(host, indent=1))
     (RESULTS / "doctor.json").write_text(json.dumps(told(Lane(), "doctor"), indent=1))
-    file, kind = ("proof", Watched) if "proof" in words else ("judged", judged.Run)
+    file, kind = ("proof", Held if "held" in words else Watched) if "proof" in words else ("judged", judged.Run)
     found = judged.rows("toy" if "rehearse" in words else "gpu", file)
     found = [row for row in found if row.name in words] or found
+    if "fixes" in words:
+        found = fixes(found)
     if "rehearse" in words:
         judged.judged(None, found, places=int(os.environ.get("PLACES", "2")), kind=kind)
     else:
