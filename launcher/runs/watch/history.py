@@ -126,7 +126,7 @@ def missed(events: Iterable[Event], state: RunState, look: float | None) -> Miss
                 latest.pop(rule, None)
                 latest[rule] = change
     rises = sorted(latest.values(), key=lambda change: -change.after)
-    end = state.state if state.state in ENDED and _end(state) > since else None
+    end = state.state if state.state in ENDED and ended(state) > since else None
     return Missed(since, tuple(rises), end) if rises or end else None
 
 
@@ -134,11 +134,11 @@ def log_end(state: RunState) -> str:
     """Since when nothing was added to the log of a run that ended, whose program nobody saw end; or why it ended."""
     return (
         state.error
-        or f"the log is silent since {datetime.fromtimestamp(_end(state)):%Y-%m-%d %H:%M}; the exit code is unknown"
+        or f"the log is silent since {datetime.fromtimestamp(ended(state)):%Y-%m-%d %H:%M}; the exit code is unknown"
     )
 
 
-def _end(state: RunState) -> float:
-    """When a run ended; for a lost one, its last sign of life."""
-    ended = state.exit.t if state.exit else None
-    return max(state.updated or 0.0, state.heartbeat or 0.0) if ended is None else ended
+def ended(state: RunState) -> float:
+    """When a run ended, in unix seconds; for a lost one, its last sign of life."""
+    time_ = state.exit.t if state.exit else None
+    return max(state.updated or 0.0, state.heartbeat or 0.0) if time_ is None else time_

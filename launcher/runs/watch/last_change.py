@@ -1,19 +1,21 @@
 """The newest change of a run's settings: by a resume, as a fork, or since an earlier run of its preset."""
 
-import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from launcher.core import paths
 from launcher.record.events import Action, Event, LevelChange
-from launcher.record.info import Edit
+from launcher.record.info import Edit, Origin
 from launcher.record.layout import RunDir, all_runs
 from launcher.record.state import current
-from launcher.runs.watch.history import Onset, alarms
+from launcher.runs.watch.history import Onset, alarms, ended
 from launcher.runs.watch.parent import Parent
 from launcher.runs.watch.run_settings import last_settings, preset_edits
 
+_ANOTHER = re.compile(r"(algorithm|recipe|data\.(train|val|custom_cls_\w+))$|(model|reward)\.")  # experiment
+_MOST = 3  # settings by which it may differ
 _APART = ("cluster.", "env.", "health.", "python", "sweep.", "trainer.")  # where and how long, not what is learned
 
 
@@ -33,18 +35,25 @@ class Change:
 def last_change(run: Parent, onset: Onset) -> Change | None:
     """The newest change of settings that may have caused a flag; None if there is none.
 
-    A change is not a cause if the flag was up before it, or in the run without it.
+    A change is not a cause if the flag was up before it, or in the run without it. Another run has to have ended well
+    before this one started, with the same model, data, reward and estimator, and to differ by a few settings.
     """
     after, now = run.info.after, run.latest
     if _new_since_resume(run.events, onset.rule) and (edits := _learning(preset_edits(run.info, now))):
         return Change("the change of the resume", edits)
-    if after is not None and onset.rule not in alarms(RunDir(paths.runs_dir() / Path(after.run).name)):
-        words = f"the change since {after.run}" if after.step is None else "what the fork changed"
-        if edits := _learning(after.diff):
-            return Change(words, edits)
-    earlier = _well_before(run, onset) if after is None else None
-    edits = _learning(preset_edits(last_settings(earlier)[0], now)) if earlier is not None else ()
-    return Change(f"the change since {earlier.id}", edits) if earlier is not None and edits else None
+    if after is not None and after.step is not None:
+        edits = () if onset.rule in alarms(_run_of(after)) else _learning(after.diff)
+        return Change("what the fork changed", edits) if edits else None
+    for each in [_run_of(after)] if after is not None else all_runs():
+        if _well_before(each, run, onset):
+            edits = _learning(preset_edits(last_settings(each)[0], now))
+            if 0 < len(edits) <= _MOST and not any(_ANOTHER.match(edit.key) for edit in edits):
+                return Change(f"the change since {each.id}", edits)
+    return None
+
+
+def _run_of(origin: Origin) -> RunDir:
+    return RunDir(paths.runs_dir() / Path(origin.run).name)
 
 
 def _new_since_resume(events: Iterable[Event], rule: str) -> bool:
@@ -58,16 +67,13 @@ def _new_since_resume(events: Iterable[Event], rule: str) -> bool:
     return new
 
 
-def _well_before(run: Parent, onset: Onset) -> RunDir | None:
-    """The newest earlier run of the same preset that finished and had no flag at that step."""
-    for each in all_runs():
-        if each.id == run.id or each.read_head().of_preset != run.info.of_preset:
-            continue
-        state, created = current(each, checks=False), each.read_info().created or math.inf
-        whole = state.state == "finished" and (state.step or 0) >= onset.rose
-        if whole and created < (run.info.created or 0.0) and onset.rule not in alarms(each):
-            return each
-    return None
+def _well_before(other: RunDir, run: Parent, onset: Onset) -> bool:
+    """Whether another run of the same preset had ended without this flag, and without another, before a run started."""
+    if other.id == run.id or other.read_head().of_preset != run.info.of_preset:
+        return False
+    state = current(other)
+    well = state.state == "finished" and state.verdict in ("OK", "NOTICE") and (state.step or 0) >= onset.rose
+    return well and ended(state) <= (run.info.created or 0.0) and onset.rule not in alarms(other)
 
 
 def _learning(edits: Iterable[Edit]) -> tuple[Edit, ...]:
