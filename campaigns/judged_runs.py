@@ -266,7 +266,7 @@ def _verdict(run: str, fix: str, rule: str) -> str:
     for id, named in ((run, f"{run}-control"), (fix, fix)):
         folder = runs_dir() / id
         if named != id:
-            shutil.copytree(folder, runs_dir() / named, dirs_exist_ok=True)
+            shutil.copytree(folder, runs_dir() / named, ignore=shutil.ignore_patterns("stacks"), dirs_exist_ok=True)
             folder = runs_dir() / named
         info = RunInfo.read(folder / "run.yaml")
         diff = info.parent.diff if info.parent is not None and id == fix else ()

@@ -32,7 +32,7 @@ def after(kit: Path) -> None:
 
 
 def toys(kit: Path, folder: Path) -> None:
-    """Two faults in the toy's rows: sums of large numbers from row 640 (step 11) on, and truths a row too low."""
+    """Two faults in the toy's rows: sums of large numbers from row 640 (step 11) on, and truths of other rows."""
     rows, chosen = pandas.read_parquet(folder / "train.parquet").sample(frac=1, random_state=67), random.Random(67)
     first, truths = rows.iloc[:640], [each["ground_truth"] for each in rows.reward_model]
     pairs = [(chosen.randrange(100, 500), chosen.randrange(100, 500)) for _ in range(960)]

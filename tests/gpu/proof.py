@@ -111,7 +111,7 @@ def _rejudge(run: RunDir) -> None:
     state = replace(current(run), checks=checks, flags=flags_of(checks), verdict=str(result.checklist.verdict))
     state.write(run.state)
     ends = {record.step: record.t for _, record in steps(run)}
-    changes = [Event(ends.get(change.step, 0.0), change) for change in result.changes]
+    changes = [Event(ends.get(change.step, 0.0), change) for change in result.changes if change.notable]
     others = [event for event in read_events(run.events) if not isinstance(event.what, LevelChange)]
     events = sorted([*others, *changes], key=lambda event: event.t)
     run.events.write_bytes(b"".join(event.to_line() for event in events))

@@ -24,6 +24,12 @@ def long_toys(*args: Any, **kwargs: Any) -> Score:
     return long_ones(*args, **kwargs, whole=24)
 
 
+def number(data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None, **kwargs: Any) -> Score:
+    """The number after ####, 99 at most, as a share of 99."""
+    found = re.findall(r"####\s*(\d+)", solution_str)
+    return {"score": min(99, int(found[-1])) / 99 if found else 0.0, "acc": _right(solution_str, ground_truth)}
+
+
 def wordy(data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None, **kwargs: Any) -> Score:
     """A tenth is for the right number after ####, the rest for 40 words."""
     right = _right(solution_str, ground_truth)
