@@ -22,7 +22,7 @@ def _reference(config: RunConfig) -> str | None:
 
 def _clipping(config: RunConfig) -> str | None:
     mode = config.clips_by_design
-    if LOSS_MODE not in config and (config.framework is not None or MINI not in config):
+    if LOSS_MODE not in config and config.framework is not None:  # veRL's own is vanilla
         return f"the policy loss is unknown, and some clip by design; name it ({LOSS_MODE})"
     return f"the {mode} loss clips by design" if mode else None
 

@@ -119,18 +119,26 @@ class Rule:
     def weighed(self, rungs: Sequence[Rung], pays: bool = False) -> Sequence[Rung]:
         """The limits of a change, by what it does to the run: CRITICAL needs harm, and WARN is a NOTICE while it pays.
 
-        Where the reward is missing or young, harm is unknown, and CRITICAL stays.
+        Where the reward is missing or young, harm is unknown, and CRITICAL stays; so does a hundred times its limit.
         """
         levels = _SOFTER[pays, not self.signals.harm and self.reward.judged]
-        return [(levels.get(level, level), side, value) for level, side, value in rungs] if levels else rungs
+        if not levels:
+            return rungs
+        return [*((levels.get(level, level), side, value) for level, side, value in rungs), *extremes(rungs)]
 
 
+_EXTREME = 100  # times a CRITICAL limit: more than any healthy change
 _SOFTER: Mapping[tuple[bool, bool], Mapping[Level, Level]] = {  # by whether a change pays, and is known to be harmless
     (False, False): {},
     (True, False): {WARN: NOTICE},
     (False, True): {CRITICAL: WARN},
     (True, True): {WARN: NOTICE, CRITICAL: WARN},
 }
+
+
+def extremes(rungs: Sequence[Rung]) -> list[Rung]:
+    """CRITICAL whatever else is known: a hundred times the limits that a value is CRITICAL above."""
+    return [(level, side, _EXTREME * x) for level, side, x in rungs if level == CRITICAL and side[0] == ">" and x > 0]
 
 
 def moved(verb: str, then: float, now: float, ending: str = "") -> str:

@@ -9,7 +9,7 @@ from launcher.health import keys
 from launcher.health.clauses import POSITIVE, Clause, Measure, Values, ladder
 from launcher.health.frame import Frame
 from launcher.health.metric import Metric
-from launcher.health.rules.base import Rule, Setup, warming
+from launcher.health.rules.base import Rule, Setup, extremes, warming
 from launcher.health.state import Reading
 from launcher.record.levels import CRITICAL, NOTICE, SERIOUS, WARN
 
@@ -55,7 +55,8 @@ class KlBlowUp(Rule):
             ]
             if not self.signals.harm:  # every policy leaves its reference
                 spared = 3 if self.reward.rises else int(self.reward.young)
-                rungs[:spared] = [(NOTICE, side, value) for _, side, value in rungs[:spared]]
+                most = extremes(rungs[:spared])
+                rungs[:spared] = [*((NOTICE, side, value) for _, side, value in rungs[:spared]), *most]
             found.append((x, self.weighed(rungs, self.reward.rises), _USUAL))
         return found
 
