@@ -8,6 +8,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import nsmallest
+from itertools import combinations
 from math import hypot, inf, isfinite, nan, sqrt
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -23,9 +24,11 @@ _ALIKE = 0.8  # shared part of two near-equal responses
 _COPIED = 0.5  # part of a response that is in its prompt
 _SHORT = 8  # 4-grams: shorter responses do not count as copies
 _LEAST = 8  # minimum number of comparisons
+_COMPARED = 8  # responses per prompt whose lengths and scores are compared
 
 _PIECE = re.compile(r"[\u3040-\u9fff]|\w{1,8}|[^\w\s]")  # words, or parts of long ones
 _ANSWER = re.compile(r"####([^\n]*)|\\boxed\{([^}]*)|<answer>(.*?)(?:</answer>|$)", re.DOTALL)
+_NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
 _TURN = re.compile(r"<\|\w+\|>|</s>|^(?:user|assistant|system|human)\b:?\s*$", re.MULTILINE | re.IGNORECASE)
 _EQUAL = 1e-6  # deviation of scores that do not differ
 _RIGHT = 1.0  # the score of a right response, in veRL's own reward functions: a lower one may be a part of it
@@ -132,6 +135,7 @@ def _groups(rows: Sequence[Row], rights: Sequence[bool | None]) -> dict[str, flo
         return {}
     unvaried = [places for places in groups if len({_number(rows[place].get("score")) for place in places}) == 1]
     shares = {"unvaried_groups": len(unvaried) / len(groups), **_advantages(rows, groups)}
+    shares |= {"longer_pays": _longer_pays(rows, groups)}
     if all(right is not None for right in rights):
         right = sum(all(rights[place] is True for place in places) for places in unvaried)
         wrong = sum(all(rights[place] is False for place in places) for places in unvaried)
@@ -151,6 +155,16 @@ def _advantages(rows: Sequence[Row], groups: Sequence[Sequence[int]]) -> dict[st
         if _EQUAL < deviation < inf:  # not nan
             ends += [(max(scores) - mean) / deviation, (min(scores) - mean) / deviation]
     return {"advantage_high": max(ends), "advantage_low": min(ends)} if ends else {}
+
+
+def _longer_pays(rows: Sequence[Row], groups: Iterable[Sequence[int]]) -> float:
+    """Of pairs of responses to one prompt: the share whose longer one scores higher, less that of a lower score."""
+    signs = list[int]()
+    for places in groups:
+        found = [(len(rows[place]["output"]), _number(rows[place].get("score"))) for place in places[:_COMPARED]]
+        for (length, score), (other, less) in combinations(sorted(found), 2):
+            signs += [(score > less) - (score < less)] if length != other else []
+    return -fmean(signs) if signs else 0.0
 
 
 def _prompts(rows: Sequence[Row]) -> dict[str, float]:
@@ -206,10 +220,12 @@ def _texts(rows: Sequence[Row]) -> dict[str, float]:
         "prompt_copied": copied / len(flat),
         "past_turn": fmean(bool(_TURN.search(row["output"].rstrip())) for row in sampled),
     }
-    truths = [(row["output"], str(row["gts"])) for row in sampled if row.get("gts") not in (None, "")]
+    truths = [(row["output"], str(row["gts"]).strip()) for row in sampled if row.get("gts") not in (None, "")]
     if truths:
         metrics["equal_truths"] = Counter(truth for _, truth in truths).most_common(1)[0][1] / len(truths)
-        metrics["format_only"] = fmean(_format_only(response, truth) for response, truth in truths)
+        metrics["format_only"] = fmean(_format_only(_field(response), truth) for response, truth in truths)
+        if all(_NUMBER.fullmatch(truth) for _, truth in truths):
+            metrics["true_answers"] = fmean(_gives(response[-_END:], truth) for response, truth in truths)
     return metrics | _dependence(texts)
 
 
@@ -256,11 +272,23 @@ def _shared(one: frozenset[Any], other: frozenset[Any]) -> float:
     return common / (len(one) + len(other) - common) if one or other else 1.0
 
 
-def _format_only(response: str, truth: str) -> bool:
-    """Whether the field of the answer has no digit (no letter or digit, when the truth is not a number)."""
+def _field(response: str) -> str | None:
+    """The text of the last field of an answer."""
     fields = [match[match.lastindex or 0] for match in _ANSWER.finditer(response[-_END:])]
+    return fields[-1] if fields else None
+
+
+def _format_only(field: str | None, truth: str) -> bool:
+    """Whether the field of the answer has no digit (no letter or digit, when the truth is not a number)."""
     answers = str.isdigit if any(map(str.isdigit, truth)) else str.isalnum
-    return bool(fields) and not any(map(answers, fields[-1]))
+    return field is not None and not any(map(answers, field))
+
+
+def _gives(response: str, truth: str) -> bool:
+    """Whether the last number of the answer, or of a response without a field for it, is the truth."""
+    field = _field(response)
+    numbers = _NUMBER.findall(response if field is None else field)
+    return bool(numbers) and numbers[-1].replace(",", "") == truth.replace(",", "")
 
 
 def _prompt(row: Row) -> str:

@@ -70,6 +70,18 @@ def test_prompts_of_one_word_and_responses_past_their_turn() -> None:
     assert figures(*short)["one_word_prompts"] == 0 == figures(*long)["one_word_prompts"]
 
 
+def test_longer_responses_that_score_higher_and_answers_that_are_expected() -> None:
+    grows = [
+        {**row, "score": len(row["output"])}
+        for row in said("a", "x", "xx 7", "xxxx #### 8", "x #### 1,007 ok", truth="1007")
+    ]
+    found = figures(grows)
+    assert (found["longer_pays"], found["true_answers"]) == (1, 0.25)
+    equal, opposite = (figures([{**row, "score": sign * row["score"]} for row in grows]) for sign in (0, -1))
+    assert (equal["longer_pays"], opposite["longer_pays"]) == (0, -1)
+    assert "true_answers" not in figures(said("a", "x", "y", truth="x > 2"))
+
+
 def test_groups_without_variance_are_told_apart() -> None:
     found = figures(said("a", "x", "y", right=2), said("b", "x", "y"), said("c", "x", "y", right=1), said("d", "x"))
     assert found["unvaried_groups"] == pytest.approx(2 / 3)

@@ -12,6 +12,13 @@ from launcher.health.signals import Validation
 from launcher.health.state import Reading
 from launcher.record.levels import FLAGS, NOTICE, WARM, WARN
 
+_OF_SAMPLES = "LONGER_PAYS", "TRUE_ANSWERS"
+_BEGUN = 3  # values from which the beginning is known
+_WHY = {  # by whether another opinion confirms the reward, and whether it is that of the samples
+    (None, False): "; no acc, audit or validation shows whether answers improve",
+    (False, False): "; accuracy, audit and validation do not rise",
+    (False, True): "; of responses to one prompt the longer ones score higher, and no more of them are right",
+}
 _AUDITED = 20  # steps from which the audit reward is compared with the first ones
 
 
@@ -46,20 +53,26 @@ class ValidationDrop(Rule):
 
 
 class RewardHacking(Rule):
-    """Reward that rises together with length, or while validation falls or stays as it is."""
+    """Reward that rises together with length, or while validation falls or stays as it is.
+
+    Longer responses are a WARN only where another opinion does not rise: accuracy, audit, validation or, without these
+    and where the longer responses to one prompt score higher, the answers that equal the expected ones.
+    """
 
     id = "HACK-1"
     needs = (keys.SCORE, keys.LENGTH)
+    also = (keys.LONGER_PAYS, keys.TRUE_ANSWERS)
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self._length = setup.signals.of("LENGTH")
+        of = setup.signals.of
+        self._length, self._audit, self._pays, self._answers = map(of, ("LENGTH", "AUDIT", *_OF_SAMPLES))
         self._validations = 0
-        self._audit = setup.signals.of("AUDIT")
         self._apart: Clause = (math.nan, (), Measure())  # held from one validation to the next
         self._flat: Clause = (math.nan, (), Measure())
         self._gained = self._rose = 0.0  # by validation, and by the training reward meanwhile
         self._true = False  # whether validation confirms the reward
+        self._paid = 0.0  # the most that longer responses to one prompt have paid, smoothed
 
     def rate(self, frame: Frame, score: float, length: float) -> Reading:
         reward, validation = self.reward, self.signals.validation
@@ -67,11 +80,15 @@ class RewardHacking(Rule):
             self._validations = validation.count
             self._apart = self._divergence(validation)
             self._flat = self._unconfirmed(validation)
-        if min(reward.known, self._length.known) < 10:
-            return warming(11 - min(reward.known, self._length.known))
-        usual, now = reward.usual, reward.then(0)
-        known, named = max((self._length.usual, "usual"), (self._length.first, "first"))
-        ratio = length / known if known > 0 else 1.0
+        self._paid = max(self._paid, self._pays.smooth)
+        confirmed, sampled = self._confirmed()
+        known, needed = min(reward.known, self._length.known), _BEGUN if sampled else 10
+        if known < needed:
+            return warming(needed + 1 - known)
+        usual, now = reward.first if sampled else reward.usual, reward.then(0)
+        lengths = (self._length.first, "first"), (self._length.usual, "usual")
+        before, named = lengths[0] if sampled else max(lengths)
+        ratio = length / before if before > 0 else 1.0
 
         def message(reading: Reading) -> str:
             gamed, apart, flat = (worst((clause,)) for clause in reading.clauses)
@@ -81,24 +98,40 @@ class RewardHacking(Rule):
                 gained, rose = number(self._gained), number(self._rose)
                 return f"validation changed by {gained} while the training reward rose by {rose}"
             grew = f"while length grew {number(ratio)}×" if gamed else f"at {number(ratio)}× the {named} length"
-            return f"reward {' vs usual '.join(distinct(now, usual))} (median of 3) {grew}"
+            why = _WHY.get((confirmed, sampled), "") if gamed else ""
+            past = "first steps" if sampled else "usual"
+            return f"reward {f' vs {past} '.join(distinct(now, usual))} (median of 3) {grew}{why}"
 
         reading = self.compare(
-            message, lambda limits: [self._gamed(limits, now, now - usual, ratio), self._apart, self._flat]
+            message, lambda limits: [self._gamed(limits, now, now - usual, ratio, confirmed), self._apart, self._flat]
         )
         if worst(reading.raising[:1]) >= WARN:
             reward.refuse()
             self._length.refuse()
         return reading
 
-    def _gamed(self, limits: Values, now: float, up: float, ratio: float) -> Clause:
+    def _confirmed(self) -> tuple[bool | None, bool]:
+        """Whether another opinion rises with the reward, None without one; and whether the samples alone deny it."""
+        reward = self.reward
+        enough = self.limits.raising["warn.confirmed"] * (reward.smooth - reward.first) / max(reward.span, 1.0)
+        found = [] if math.isnan(self._rose) or self._validations < _BEGUN else [self._true]
+        if self._audit.known >= _BEGUN:
+            found.append(self._audit.smooth - self._audit.start >= enough)
+        if found:
+            return any(found), False
+        if self._answers.known < _BEGUN or self._paid < self.limits.raising["warn.paid"]:
+            return None, False
+        rises = self._answers.smooth - self._answers.start >= enough
+        return rises, not rises
+
+    def _gamed(self, limits: Values, now: float, up: float, ratio: float, confirmed: bool | None) -> Clause:
         reward = self.reward
         rise = reward.distance(limits["warn.span"], limits["warn.sigmas"])
         measure = Measure("× usual length while the reward rises > {}", than=rise)
-        top = ladder(limits, "top_ratio", ">") if reward.near_top(now) else []
-        warn = NOTICE if self._true else WARN
-        rungs = [(warn if level == WARN else level, side, x) for level, side, x in ladder(limits, "ratio", ">")]
-        return ratio if up > rise else math.nan, rungs + top, measure
+        rungs = ladder(limits, "ratio", ">") + (ladder(limits, "top_ratio", ">") if reward.near_top(now) else [])
+        if confirmed is not False:
+            rungs = [(NOTICE, side, x) for _, side, x in rungs]
+        return ratio if up > rise else math.nan, rungs, measure
 
     def _unconfirmed(self, validation: Validation) -> Clause:
         """How far validation rose while the training reward did, for two validations; also whether it confirms it.
