@@ -21,8 +21,11 @@ import pyarrow.parquet as pq
 from evidence import interval, per_thousand, table, write
 
 from launcher.health.checklist import Checklist
+from launcher.preset.files import load
+from launcher.preset.settle import configured
 from launcher.record.events import LevelChange
 from launcher.record.levels import Level
+from launcher.verl.config import Ranges
 
 ROOT = Path(__file__).parents[1]
 BANK = ROOT / "tests" / "data" / "bank"
@@ -61,12 +64,19 @@ class BankRun:
             vocabulary=self.vocabulary,
             validation_rows=rows if isinstance(rows, int) and rows > 0 else None,
             clock=False,
+            usual=_toy_ranges() if self.vocabulary == VOCABULARY else None,
         )
 
     @property
     def planted(self) -> int:
         """The step before the first one of the run itself: 0 except for a fork."""
         return self.before[-1][0] if self.before else 0
+
+
+@cache
+def _toy_ranges() -> Ranges:
+    """What the toy's preset declares as usual."""
+    return configured(load("toy-cpu")).usual
 
 
 @cache

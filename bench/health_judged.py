@@ -72,14 +72,14 @@ def judgements(half: str = "judged") -> list[Judgement]:
 
 
 def named(each: Judgement) -> str:
-    """The first flag of the list as the screen sorts it, ten steps after the verdict or at the end; "" for none."""
+    """The leading cause or the rule of the first flag, ten steps after the verdict or at the end; "" for none."""
     judge = each.run.checklist()
     for number, t, data in each.run.known:
         if number > (each.step or 0) + SOON:
             break
         judge.step(number, data, t=t)
     flags = (check for check in sort(judge.checks()) if check.level >= Level.WARN and check.rule not in OF_THE_HOST)
-    return next((check.rule for check in flags), "")
+    return next((check.lead.cause if check.lead else check.rule for check in flags), "")
 
 
 def of_causes(all_runs: Sequence[Judgement]) -> list[tuple[str, ...]]:

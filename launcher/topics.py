@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from launcher.health.catalogue import RuleData
     from launcher.rivals.rows import Row
 
+_PLACE = re.compile(r"\{[\w./-]+\}")  # of a value of the run
 _LIMITS = Path(__file__).parent / "health" / "limits.toml"
 _COMMANDS = Path(__file__).parent / "cli" / "words.toml"
 REFERENCE = Path(__file__).with_name("reference.toml")
 """Settings, pages, and words that users look for."""
 _LISTED = 3  # topics that the list names of each kind
 _FOUND = 10  # topics that a search lists
-_ESSENTIAL, _RULE = 0.08, 0.05  # weights
+_ESSENTIAL, _RULE, _RIVAL = 0.08, 0.05, -0.5  # weights
 
 
 class Topic(NamedTuple):
@@ -186,6 +187,7 @@ def _findings() -> Iterator[Topic]:
 def _causes() -> Iterator[Topic]:
     from launcher.console.causes import Cause, catalogue
     from launcher.console.rivals import symptoms
+    from launcher.health.rivals import rows
     from launcher.preset.settle import shown_name
 
     def text(cause: Cause | Row) -> str:
@@ -194,13 +196,14 @@ def _causes() -> Iterator[Topic]:
             threads = ["", *(sample.thread for sample in cause.samples if sample.thread)][:2]
         elif cause.decides:
             looks.append(cause.decides)
-        return "\n".join(
-            [f"{cause.title}. {cause.meaning}", "", "What to try:", "", *(f"* {look}" for look in looks), *threads]
-        )
+        lines = [f"{cause.title}. {cause.meaning}", "", "What to try:", "", *(f"* {look}" for look in looks), *threads]
+        return _PLACE.sub("…", "\n".join(lines))
 
-    every: list[Cause | Row] = [row for each in symptoms() if each.message for row in each.rivals if not row.entry]
-    for cause in (*catalogue(), *every):
-        yield Topic("cause", cause.id, cause.title, cause.meaning, partial(text, cause))
+    rivals: list[Row] = [*(row for each in symptoms() if each.message for row in each.rivals), *rows()]
+    every: list[Cause | Row] = [*catalogue(), *(row for row in rivals if not row.entry)]
+    for cause in every:
+        title, weight = _PLACE.sub("…", cause.title), 0 if isinstance(cause, Cause) else _RIVAL
+        yield Topic("cause", cause.id, title, cause.meaning, partial(text, cause), weight)
 
 
 def _fields() -> Iterator[Topic]:

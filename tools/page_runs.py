@@ -29,6 +29,7 @@ from launcher.record.events import Action, Alert, DriverExit, LevelChange, Note,
 from launcher.record.info import Origin, RunInfo
 from launcher.record.json import written
 from launcher.record.machine import DiskSpace, GpuSample, HostSample, MachineSample, Saved
+from launcher.record.problem import Evidence, Rival
 from launcher.record.queued import Checked, Queued
 from launcher.record.standstill import StageWork, Standstill, StartupWork
 from launcher.record.state import RunState
@@ -61,7 +62,7 @@ _RAISED = {
 RECORD_MEANINGS = Path(launcher.record.__path__[0]) / "meanings.toml"
 RECORDS = {
     "run.yaml": (RunInfo, Origin),
-    "state.json": (RunState, Check, Bound),
+    "state.json": (RunState, Check, Rival, Evidence, Bound),
     "attempts/N/launch.json": (LaunchRecord, OomKills),
     "attempts/N/exit.json": (Exit, MachineEnd, DiskSpace),
     "attempts/N/stall.json": (Standstill,),

@@ -19,8 +19,10 @@ from launcher.core.secrets import redact
 from launcher.core.tables import read_tables, record
 from launcher.record.fix import Fix
 from launcher.record.problem import Evidence as Seen
-from launcher.rivals.case import RANKED, Case
+from launcher.rivals.case import Case
 from launcher.rivals.rows import Row, row_of
+
+_RANKED = 3  # causes that an answer lists at most
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ def symptoms() -> tuple[Symptom, ...]:
     """All symptoms, read once."""
     tables = read_tables(Path(__file__).with_name("rivals.toml"))
     return tuple(
-        record(Symptom, each, rivals=tuple(row_of(row, tables["fixes"]) for row in each["rivals"]))
+        record(Symptom, each, rivals=tuple(row_of(Row, row, tables["fixes"]) for row in each["rivals"]))
         for each in tables["symptom"]
     )
 
@@ -96,10 +98,11 @@ def _ranked(case: "_Case", symptom: Symptom, found: Diagnosis) -> Diagnosis:
 
     If evidence excludes the cause of `found`, its fixes that change settings are left out.
     """
-    left, rivals = case.ranking(symptom.rivals)
+    left, out = case.judged(symptom.rivals)
+    left.sort(key=lambda each: (not each.leads, -len(each.rival.supports)))
+    rivals = tuple(each.rival for each in (*left[:_RANKED], *out))
     if not left or not left[0].leads:
-        out = {rival.cause for rival in rivals if rival.excluded_by}
-        if found.cause in out - {each.row.cause for each in left[:RANKED]}:
+        if found.cause in {each.row.cause for each in out} - {each.row.cause for each in left[:_RANKED]}:
             found = replace(found, fixes=tuple(fix for fix in found.fixes if not fix.changes), confidence="unknown")
         return replace(found, rivals=rivals)
     row, first, _ = left[0]
@@ -107,8 +110,7 @@ def _ranked(case: "_Case", symptom: Symptom, found: Diagnosis) -> Diagnosis:
         return replace(found, rivals=rivals, confidence="likely" if len(left) > 1 else found.confidence)
     entry = case.entry(row)
     lines = [Quote(each.line, each.text) for each in first.supports if each.line is not None]
-    decided = len(left) == 1 and rivals[-1].excluded_by and not row.decides
-    exact = bool(decided) and (entry is None or entry.confidence == "exact")
+    exact = len(left) == 1 and bool(out) and not row.decides and (entry is None or entry.confidence == "exact")
     return replace(
         found,
         cause=row.cause,
@@ -133,7 +135,7 @@ class _Case(Case):
         if error.calls:
             top, _, rest = error.calls[-1].partition("/")
             words["asking"] = top.partition(":")[0] or rest.rpartition("/")[2]
-        super().__init__({**log.facts.metrics, **words}, log.facts.given)
+        super().__init__({**log.facts.metrics, **words}, log.facts.given, verl=log.framework is None)
         self._lines = list(log.facts.kept)
 
     def title(self, row: Row) -> str:

@@ -7,12 +7,13 @@ from typing import Any
 
 from launcher.core.errors import UserError
 from launcher.core.text import near_hint
-from launcher.health import keys, verdict
+from launcher.health import keys, rivals, verdict
 from launcher.health.applies import fitting
 from launcher.health.catalogue import rules
 from launcher.health.clauses import bounds
 from launcher.health.config import RunConfig
 from launcher.health.frame import Frame
+from launcher.health.known import Known
 from launcher.health.rules import ALL
 from launcher.health.rules.base import Rule, Setup
 from launcher.health.rules.declared import Declared
@@ -137,7 +138,8 @@ class Checklist:
         self._config = RunConfig(config, framework, usual)
         limits = read(settings)
         self._signals = Signals(self._config)
-        self._causes = verdict.causes_in(self._config)
+        self._known = Known(self._config)
+        self._explained: Mapping[str, rivals.Explained] = {}  # the flags, as of the last change of one
         machine = ({"GPU": gpu_total_gb, "host": host_total_gb}, clock, vocabulary, validation_rows)
         self._entries = {
             kind.id: _Entry(kind, Setup(self._config, limits[kind.id], self._signals, *machine)) for kind in ALL
@@ -171,18 +173,27 @@ class Checklist:
         if training := self._training:
             self._step = step
             self._steps += 1
+            self._known.see(data)
         self._checks = None
         frame = Frame(step, self._steps, data, three_decimals, t)
         self._signals.update(frame, training, others)
         changes = self._judge(self._harmful, frame, training)
         self._signals.harm = self._harm()
         changes += self._judge(self._others, frame, training)  # these depend on the harm
-        if any(change.alarming for change in changes):
-            states = {name: entry.state for name, entry in self._entries.items() if not entry.muted}
-            on = {name: (each.level, each.since) for name, each in states.items() if each.level > OK}
-            causes = verdict.roots(on, self._causes)
-            changes = [replace(each, cause=causes.get(each.rule, "")) if each.alarming else each for each in changes]
-        return changes
+        return self._with_causes(changes)
+
+    def _with_causes(self, changes: list[LevelChange]) -> list[LevelChange]:
+        """Finds the causes of the flags again if one changed; changes that alarm get theirs."""
+        if not any(change.notable for change in changes):
+            return changes
+        self._explain()
+        found = [(each, self._explained.get(each.rule) if each.alarming else None) for each in changes]
+        return [replace(each, cause=why.cause, lead=why.title) if why else each for each, why in found]
+
+    def _explain(self) -> None:
+        states = {name: entry.state for name, entry in self._entries.items() if not entry.muted}
+        on = {name: (each.level, each.since) for name, each in states.items() if each.level > OK}
+        self._explained = rivals.explain(on, self._known)
 
     def _judge(self, entries: Sequence[_Entry], frame: Frame, training: bool) -> list[LevelChange]:
         logged = len(self._logged)
@@ -236,8 +247,16 @@ class Checklist:
     def checks(self) -> list[Check]:
         """All rows, the worst first."""
         if self._checks is None:
-            checks = (entry.check(self._config, self._logged, self._step) for entry in self._entries.values())
-            self._checks = verdict.sort(verdict.explained(checks, self._causes))
+            checks = {
+                name: entry.check(self._config, self._logged, self._step) for name, entry in self._entries.items()
+            }
+            for rule, why in self._explained.items():
+                head = why.cause or rule
+                own = fitting(self._explained[head].fixes, self._config, self._logged)
+                checks[rule] = replace(
+                    checks[rule], cause=why.cause, lead=why.lead, rivals=why.rivals, fixes=own or checks[head].fixes
+                )
+            self._checks = verdict.sort(checks.values())
         return self._checks
 
     def take_errors(self) -> list[Exception]:
@@ -261,6 +280,7 @@ class Checklist:
         """Leaves a rule out of the verdict; it is judged on and shown as muted."""
         self._entry(rule).muted = muted
         self._checks = None
+        self._explain()
 
     @property
     def muted(self) -> frozenset[str]:
@@ -272,7 +292,7 @@ class Checklist:
     ) -> list[LevelChange]:
         at, self._checks = self._step if step is None else step, None
         changes = [entry.ask(at, ask) for entry in entries if not entry.off]
-        return [change for change in changes if change is not None]
+        return self._with_causes([change for change in changes if change is not None])
 
     def _entry(self, rule: str) -> _Entry:
         if rule not in self._entries:

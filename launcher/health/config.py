@@ -1,7 +1,7 @@
 """What the rules need from veRL's configuration. Everything may be unknown: a log can come without it."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import ItemsView, Mapping
 from typing import Any
 
 from launcher.metrics.frameworks import Framework
@@ -30,6 +30,10 @@ class RunConfig(VerlConfig):
 
     def __contains__(self, key: str) -> bool:
         return key in self._keys
+
+    def items(self) -> ItemsView[str, Any]:
+        """The known keys with their values."""
+        return self._keys.items()
 
     @functools.cached_property
     def step_contains(self) -> frozenset[str] | None:

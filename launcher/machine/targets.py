@@ -74,7 +74,8 @@ def _line(event: Mapping[str, Any]) -> str:
         return f"{event['stage']}: {event['title']}"
     cause = f" (from {event['cause']})" if event.get("cause") else ""
     fix = f"; fix: {event['fix']}" if event.get("fix") else ""
-    return f"step {event['step']}: {event['rule']} {event['to']}{cause}: {event['message']}{fix}"
+    lead = f": {event['lead']}" if event.get("lead") else ""
+    return f"step {event['step']}: {event['rule']} {event['to']}{cause}{lead}: {event['message']}{fix}"
 
 
 def _mail(address: str, title: str, body: str) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from launcher.record.fix import Fix
 from launcher.record.json import QUESTION, RARE, Record, renamed
 from launcher.record.levels import Level, crossed
+from launcher.record.problem import Rival
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,8 @@ class Check(Record):
     by metric in the order in which they are crossed; empty while the rule judges nothing. A level is raised when
     `debounce[0]` of the last `debounce[1]` steps cross a limit, and clears after `debounce[2]` steps that cross none.
     `usual` is the past value that the first metric is compared with, if any. `cause` is the rule of the flag that this
-    one follows from, whose fixes it has; "" for none.
+    one follows from, whose fixes it has; "" for none. `lead` is the cause that evidence supports best, None where none
+    does; `rivals` are other causes that are possible.
     """
 
     rule: str
@@ -61,11 +63,23 @@ class Check(Record):
     fixes: tuple[Fix, ...] = ()
     usual: float | None = field(default=None, metadata=RARE)
     cause: str = field(default="", metadata=RARE)
+    lead: Rival | None = field(default=None, metadata=RARE)
+    rivals: tuple[Rival, ...] = field(default=(), metadata=RARE)
+
+    @property
+    def heading(self) -> str:
+        """The cause that leads, otherwise its name."""
+        return self.name if self.lead is None else self.lead.title
 
     @property
     def title(self) -> str:
-        """Its name, and the flag that it follows from."""
-        return f"{self.name} (from {self.cause})" if self.cause else self.name
+        """The heading, and the flag that it follows from."""
+        return f"{self.heading} (from {self.cause})" if self.cause else self.heading
+
+    @property
+    def symptom(self) -> str:
+        """What it sees; below a title that is its cause, also its name."""
+        return self.message if self.lead is None else f"{self.name}: {self.message}"
 
     @property
     def on(self) -> bool:

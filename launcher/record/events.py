@@ -34,7 +34,10 @@ class PhaseChange(Record):
 
 @dataclass(frozen=True, slots=True)
 class LevelChange(Record):
-    """A health rule went from one level to another at a step. `cause` is the rule of the flag that it follows from."""
+    """A health rule went from one level to another at a step.
+
+    Of one that alarms, `cause` is the rule of the flag that it is listed under, and `lead` the title of its cause.
+    """
 
     kind: ClassVar[str] = "health"
     step: int
@@ -43,6 +46,7 @@ class LevelChange(Record):
     after: Level = field(metadata=TO)
     message: str = ""
     cause: str = field(default="", metadata=RARE)
+    lead: str = field(default="", metadata=RARE)
 
     @property
     def rose(self) -> bool:

@@ -22,10 +22,6 @@ class Evidence(NamedTuple):
     name: str = "seen"
     """What it is, where it is not a line of the log."""
 
-    def to_json(self) -> dict[str, Any]:
-        """Line and text."""
-        return {"line": self.line, "text": self.text}
-
     @property
     def label(self) -> str:
         """`line 212`, or the name of what is not in the log."""
@@ -56,8 +52,8 @@ class Rival(NamedTuple):
         return "or", "; ".join((self.title, *parts))
 
     def to_json(self) -> dict[str, Any]:
-        """Its fields, evidence as line and text."""
-        shown = {name: [each.to_json() for each in getattr(self, name)] for name in ("supports", "excluded_by")}
+        """Its fields as JSON has them."""
+        shown = {name: [each._asdict() for each in getattr(self, name)] for name in ("supports", "excluded_by")}
         return {**self._asdict(), **shown, "unknown": list(self.unknown)}
 
 

@@ -2,15 +2,14 @@
 
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from launcher.record.problem import Evidence, Rival
 from launcher.rivals.rows import Row
 from launcher.verl.code_settings import Condition, default_of
 
-RANKED = 3  # causes that an answer lists at most
-_WHOLE = 8  # known settings of a run whose configuration is known: what it lacks has its default
+_WHOLE = 8  # settings of a run of veRL whose configuration is known: what it lacks has its default
 _NAMED = ("setting", "numbers")  # evidence that can be named where it is missing
 _KIND = re.compile(r"([a-z]+): (.+)", re.DOTALL)
 _COMPARED = re.compile(r"(.+?) (=|!=|<|>|~) (.+)")
@@ -32,17 +31,22 @@ class Judged(NamedTuple):
 
 
 class Case:
-    """One failure or flag: `words` are its numbers and names, `settings` those of the run as text.
+    """One failure or flag: `words` are its numbers and names, `settings` those of the run as text, of `verl` or not.
 
     Subclasses judge the clues of a KIND of their own.
     """
 
-    def __init__(self, words: Mapping[str, str], settings: Mapping[str, str]) -> None:
+    def __init__(self, words: Mapping[str, str], settings: Mapping[str, str], *, verl: bool) -> None:
         self.words, self.settings = words, settings
+        self._whole = verl and len(settings) >= _WHOLE
 
     def seen(self, kind: str, pattern: str) -> tuple[bool | None, Evidence]:
         """Whether a clue of a KIND holds, None if that is unknown, and the record that shows it."""
         raise NotImplementedError(kind)
+
+    def named(self, word: str) -> str:
+        """How evidence writes the name of a word."""
+        return word
 
     def title(self, row: Row) -> str:
         """The title of a cause."""
@@ -52,15 +56,11 @@ class Case:
         """Whether it is the cause that would be named without a clue."""
         return False
 
-    def ranking(self, rows: Sequence[Row]) -> tuple[list[Judged], tuple[Rival, ...]]:
-        """The causes that nothing excludes, the best supported first; and what is shown: at most RANKED of them, then
-        those that are excluded.
-        """
+    def judged(self, rows: Iterable[Row]) -> tuple[list[Judged], list[Judged]]:
+        """The causes that nothing excludes, those first that lead; and those that are excluded."""
         judged = [self._judged(row) for row in rows]
         left = [each for each in judged if not each.rival.excluded_by]
-        left.sort(key=lambda each: (not each.leads, -len(each.rival.supports)))
-        out = (each.rival for each in judged if each.rival.excluded_by)
-        return left, (*(each.rival for each in left[:RANKED]), *out)
+        return sorted(left, key=lambda each: not each.leads), [each for each in judged if each.rival.excluded_by]
 
     def fill(self, text: str) -> str:
         """Replaces `{name}` by that word, metric or setting."""
@@ -106,7 +106,7 @@ class Case:
             return self.words[name]
         if name in self.settings:
             return self.settings[name].strip("'\"")
-        return default_of(name) if "." in name and len(self.settings) >= _WHOLE else None
+        return default_of(name) if "." in name and self._whole else None
 
     def _number(self, written: str) -> tuple[float | None, str]:
         """The product of numbers, words and settings, None if one is unknown; and its text."""
@@ -118,5 +118,7 @@ class Case:
             except ValueError:
                 return None, written
             shown = f"{float(value):.6g}" if value and "." in value else str(value)
-            words.append(f"{part}={shown}" if re.search("[a-z]", part) and ("." in part or "/" in part) else shown)
+            words.append(
+                f"{self.named(part)}={shown}" if re.search("[a-z]", part) and ("." in part or "/" in part) else shown
+            )
         return product, " * ".join(words)

@@ -11,7 +11,7 @@ What is not known neither supports nor excludes.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from launcher.core.tables import record
 from launcher.record.fix import Fix, fixes_of
@@ -38,6 +38,9 @@ class Row:
         return self.entry or self.id
 
 
-def row_of(table: Mapping[str, Any], fixes: Mapping[str, Any]) -> Row:
+R = TypeVar("R", bound=Row)
+
+
+def row_of(kind: type[R], table: Mapping[str, Any], fixes: Mapping[str, Any]) -> R:
     """Reads a row; `fixes` are the lists that several rows share."""
-    return record(Row, table, fixes=tuple(fixes_of(table.get("fixes", ()), fixes)))
+    return record(kind, table, fixes=tuple(fixes_of(table.get("fixes", ()), fixes)))

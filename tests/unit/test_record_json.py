@@ -84,7 +84,7 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
         return st.lists(values(arguments[0]), max_size=2).map(tuple)
     if origin is dict:
         return st.dictionaries(TEXTS, values(arguments[1]), max_size=2)
-    if hint in RECORDS or hint is Bound:
+    if hint in RECORDS or hasattr(hint, "_fields"):
         types = typing.get_type_hints(hint)
         names = [f.name for f in dataclasses.fields(hint)] if hint in RECORDS else types
         return st.fixed_dictionaries({name: values(types[name]) for name in names}).map(lambda found: hint(**found))
@@ -102,7 +102,7 @@ def nearly(hint: Any) -> st.SearchStrategy[Any]:
         return JSON | st.lists(nearly(arguments[0]), max_size=2)
     if origin is dict:
         return JSON | st.dictionaries(TEXTS, nearly(arguments[1]), max_size=2)
-    if hint in RECORDS or hint is Bound:
+    if hint in RECORDS or hasattr(hint, "_fields"):
         keys = {key: nearly(each) for key, each in hints(hint).items()}
         return JSON | st.fixed_dictionaries({}, optional=keys)
     return JSON if hint in (Any, NoneType) else JSON | values(hint).map(lambda x: str(x) if hint is Level else x)
@@ -119,7 +119,7 @@ def fits(value: Any, hint: Any) -> bool:
         return type(value) is tuple and all(fits(each, arguments[0]) for each in value)
     if origin is dict:
         return type(value) is dict and all(type(key) is str and fits(value[key], arguments[1]) for key in value)
-    if hint in RECORDS or hint is Bound:
+    if hint in RECORDS or hasattr(hint, "_fields"):
         types = typing.get_type_hints(hint)
         names = [f.name for f in dataclasses.fields(hint)] if hint in RECORDS else list(types)
         return type(value) is hint and all(fits(getattr(value, name), types[name]) for name in names)

@@ -98,7 +98,10 @@ def used_by(key: str, checks: Sequence[Check], columns: int) -> list[Row]:
         if key not in check.keys:
             continue
         sign, role = level_sign(check.level)
-        rows += [[], [(f" {sign} {check.level.words} ", role), (clean(check.name), "text"), (f" {check.rule}", "dim")]]
+        rows += [
+            [],
+            [(f" {sign} {check.level.words} ", role), (clean(check.heading), "text"), (f" {check.rule}", "dim")],
+        ]
         bounds = [bound_words(bound) for bound in check.bounds if bound.series == check.keys.index(key)]
         rows += paragraph("; ".join(bounds), "dim", columns) if bounds else []
     return rows

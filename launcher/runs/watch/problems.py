@@ -68,13 +68,15 @@ def flag(check: Check, config: EffectiveConfig | None, *, imported: bool = False
     about = texts_of(check.rule, check.family)
     since = f" (since step {check.since})" if check.since is not None else ""
     limits = (f"{metric or 'limits now'} ({'; '.join(map(bound_words, of))})" for metric, of in limits_by_metric(check))
+    seen, lead = f"{check.symptom}{since}", check.lead
     return Problem(
         "flag",
         check.rule,
         check.level,
         check.title,
-        f"{check.message}{since}",
+        seen if lead is None else "",
         about.meaning if about else "",
-        tuple(map(Evidence, limits)),
+        (*(() if lead is None else (Evidence(seen, name=check.rule), *lead.supports)), *map(Evidence, limits)),
         tuple(offers(check.fixes, config, imported=imported)) if check.on else (),
+        rivals=check.rivals,
     )

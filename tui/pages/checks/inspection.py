@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -79,11 +78,11 @@ def head(check: Check, place: str, columns: int) -> list[Row]:
         when = f"{check.was} until step {check.cleared} · "
     if check.muted:
         when = f"muted · {when}"
-    left: Row = [*level_words(check), (clean(check.name), "title")]
+    left: Row = [*level_words(check), (clean(check.heading), "title")]
     right: Row = [(f"{when}{rule} · {place} ", "dim")]
     if width(left) + width(right) + 2 > columns:
         right = [(f"{rule} ", "dim")]
-    message = clean(check.message)
+    message = clean(check.symptom)
     if right[0][0].startswith(rule) and when:
         message = f"{when.removesuffix(' · ')}: {message}"
     return [spread(left, right, columns), *paragraph(message, "text", columns, indent=INDENT, most=3, least=16)]
@@ -133,15 +132,15 @@ def _happened(label: str, change: LevelChange, columns: int) -> list[Row]:
     return labelled(row, f"{change.message} {glyphs.DOT} was {change.before}", "dim", width(row), columns)
 
 
-def check_row(check: Check, columns: int) -> Row:
+def check_row(check: Check, columns: int, *, said: bool = True) -> Row:
     """Level, name, rule and, where it has room, the message in one row; enter shows all of it."""
     rule = clean(check.rule) + (f" from {check.cause}" if check.cause else "") + (" · muted" if check.muted else "")
-    head = crop([*level_words(check), (f"{clean(check.name)} ", "text"), (rule, "dim")], max(columns, 1))
-    message: Row = [(clean(check.message), "text" if check.on else "dim")]
+    head = crop([*level_words(check), (f"{clean(check.heading)} ", "text"), (rule, "dim")], max(columns, 1))
+    message: Row = [(clean(check.symptom) if said else "", "text" if check.on else "dim")]
     return crop(put(head, _MESSAGE, message, 2), columns) if columns >= _MESSAGE + _SOME else head
 
 
 def flag_rows(check: Check, columns: int) -> list[Row]:
     """A flag with its whole message, in a list that has room for it."""
-    first = check_row(dataclasses.replace(check, message=""), columns)
-    return [first, *paragraph(clean(check.message), "text", columns, indent=INDENT, most=3, least=16)]
+    first = check_row(check, columns, said=False)
+    return [first, *paragraph(clean(check.symptom), "text", columns, indent=INDENT, most=3, least=16)]

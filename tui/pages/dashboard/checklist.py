@@ -21,7 +21,7 @@ def check_row(check: Check, name: int, chosen: bool = False) -> Row:
     """
     sign, role = level_sign(check.level)
     level: Row = [(CURSOR if chosen else " ", "live"), (f"{sign} {check.level!s:<9}", role)]
-    named, message = clean(check.name), clean(check.message)
+    named, message = clean(check.heading), clean(check.symptom)
     if not name:
         return [*level, (message if check.on and message else named, "text")]
     return [*level, *fit([(named, "text")], name), (f" {message}", "text" if check.on else "dim")]

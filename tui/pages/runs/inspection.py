@@ -59,7 +59,7 @@ def inspect_run(run: RunSummary, charts: RunCharts | None, changes: Sequence[Edi
         rows += labelled([("end" if not state.live else "now", "dim")], said[1], said[0], _NAME, columns)
     for check in _flags(state):
         sign, role = level_sign(check.level)
-        rows += labelled([(f"{sign} {check.rule}", role)], check.message, "text", _NAME, columns)
+        rows += labelled([(f"{sign} {check.rule}", role)], check.symptom, "text", _NAME, columns)
     if changes:
         rows += _settings("differs", changes, columns)
     for name, text, role in (("from", lineage(run.path), "text"), ("note", str(run.note), "text")):
