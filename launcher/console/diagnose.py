@@ -290,12 +290,9 @@ def _judged(log: Evidence, cause: Cause, error: ErrorLine, diagnosis: Diagnosis)
         return replace(located, cause=cause.id, meaning=meaning, evidence=shorten(kept), fixes=fixes)
     vague = cause.level is Level.GENERAL and error.raised
     above = deciding(log, error) if vague else None
-    return replace(
-        diagnosis,
-        meaning=meaning,
-        evidence=shorten([above, *diagnosis.evidence]),
-        place=place_of(log, error, above) if vague else None,
-    )
+    place = place_of(log, error, above) if vague else None
+    evidence, rivals = shorten([above, *diagnosis.evidence]), place.rivals if place is not None else ()
+    return replace(diagnosis, meaning=meaning, evidence=evidence, place=place, rivals=rivals)
 
 
 def _after(log: Evidence, error: ErrorLine) -> str:
@@ -340,6 +337,7 @@ def _located(log: Evidence, root: ErrorLine) -> Diagnosis:
         (*isolation(place), Fix("read the log around this line"), *(_OWN if log.framework is None else ())),
         confidence="likely" if likely else "unknown",
         place=place,
+        rivals=place.rivals,
     )
     return differential(log, None, root, found)
 

@@ -35,6 +35,14 @@ class Setting:
     without: str = ""
     """A value with which the code does not run; empty if there is none that leaves the rest as it is."""
 
+    @property
+    def rival(self) -> Rival:
+        """The setting as a cause."""
+        now = f"{self.key}={self.value}" if self.value else self.needed
+        because = f"it runs because {now}" if self.decides else f"it depends on {now}"
+        decides = f"a short run with {self.key}={self.without}" if self.without else ""
+        return Rival(self.key, f"{now} and this code do not fit", (Evidence(because, name="setting"),), decides=decides)
+
 
 @dataclass(frozen=True)
 class Package:
@@ -57,15 +65,16 @@ class Place:
     search: str = ""
 
     @property
+    def rivals(self) -> tuple[Rival, ...]:
+        """The setting as a cause, if one is known."""
+        return (self.setting.rival,) if self.setting is not None else ()
+
+    @property
     def rows(self) -> tuple[tuple[str, str], ...]:
         """Label and text of what is known."""
-        because = ""
-        if self.setting is not None:
-            now = f"{self.setting.key}={self.setting.value}" if self.setting.value else self.setting.needed
-            because = f"it runs because {now}" if self.setting.decides else f"it depends on {now}"
         found = (f"{each.name} {each.version}{each.fits and f' ({each.fits})'}" for each in self.packages)
         where = f"{self.component}{self.file and f', {self.file}'}" if self.component else self.file
-        rows = (("where", where), ("setting", because), ("versions", ", ".join(found)), ("search", self.search))
+        rows = (("where", where), ("versions", ", ".join(found)), ("search", self.search))
         return tuple((label, text) for label, text in rows if text)
 
 

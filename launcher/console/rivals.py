@@ -100,7 +100,7 @@ def _ranked(case: "_Case", symptom: Symptom, found: Diagnosis) -> Diagnosis:
     """
     left, out = case.judged(symptom.rivals)
     left.sort(key=lambda each: (not each.leads, -len(each.rival.supports)))
-    rivals = tuple(each.rival for each in (*left[:_RANKED], *out))
+    rivals = (*(each.rival for each in left[:_RANKED]), *found.rivals, *(each.rival for each in out))
     if not left or not left[0].leads:
         if found.cause in {each.row.cause for each in out} - {each.row.cause for each in left[:_RANKED]}:
             found = replace(found, fixes=tuple(fix for fix in found.fixes if not fix.changes), confidence="unknown")
@@ -135,6 +135,8 @@ class _Case(Case):
         if error.calls:
             top, _, rest = error.calls[-1].partition("/")
             words["asking"] = top.partition(":")[0] or rest.rpartition("/")[2]
+        words |= {f"version.{name}": version for name, version in log.facts.versions.items()}
+        words |= {"device": log.facts.device.rpartition(" ")[2] or "nvidia", "ranks": str(self._ranks())}
         super().__init__({**log.facts.metrics, **words}, log.facts.given, verl=log.framework is None)
         self._lines = list(log.facts.kept)
 
@@ -167,6 +169,11 @@ class _Case(Case):
         found = next((place for place in reversed(frames) if re.search(pattern, place)), None)
         known = False if self.error.calls else None
         return (True if found else known), Seen(found or "another frame", name="frame")
+
+    def _ranks(self) -> int:
+        """The processes that raised this exception."""
+        kind = self.error.message.partition(":")[0]
+        return len({each.source for each in self._errors() if each.message.startswith(kind)})
 
     def _errors(self) -> Iterator[ErrorLine]:
         yield from (*self.log.unknown_errors, *(error for _, error in self.log.errors.values()), *self.log.final_errors)

@@ -29,10 +29,13 @@ def console(row: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"{number}-{row['cause']}" for number, row in enumerate(ROWS)])
 def test_a_rival_leads_on_its_console(row: dict[str, Any]) -> None:
-    found = diagnosis_of(console(row), exit_code=None if row.get("open") else 1)
+    versions = row.get("versions", {})
+    found = diagnosis_of(console(row), exit_code=None if row.get("open") else 1, versions=versions)
     assert (found.cause == row["cause"] or row.get("title")) and row.get("title", "") in found.title, found
     leading = found.rivals[0]
     assert leading.supports and not leading.excluded_by and found.fixes
+    seen = {each.text for each in leading.supports}
+    assert {f"version.{name}={version}" for name, version in versions.items()} <= seen
     shown = [found.title, found.meaning, *(fix.text for fix in found.fixes), *(rival.row[1] for rival in found.rivals)]
     assert not any("{" in text or "…" in text for text in shown), shown
 
@@ -44,6 +47,19 @@ def test_every_rival_leads_somewhere_or_is_an_entry_with_samples() -> None:
     clues = {row.cause for row in rows if row.needs or row.supports}
     assert sorted(clues - led - entries) == []
     assert not [row.id for row in rows if row.id in entries], "an entry's row has `entry`"
+
+
+def test_a_message_of_several_processes_excludes_a_faulty_gpu() -> None:
+    failed = "RuntimeError: CUDA error: an illegal memory access was encountered"
+    row = {"frames": ["verl/workers/actor/dp_actor.py:update_policy"], "text": failed}
+    for ranks in (1, 2):
+        above = [
+            f"(WorkerDict pid={rank}) {line}"
+            for rank in range(1, ranks)
+            for line in ("Traceback (most recent call last):", '  File "/x/verl/a.py", line 1, in f', f"{failed}")
+        ]
+        found = {each.cause: each for each in diagnosis_of(console({**row, "above": above})).rivals}
+        assert bool(found["gpu-hardware"].excluded_by) is (ranks > 1)
 
 
 def test_step_lines_with_odd_numbers_and_endless_names_are_read() -> None:
