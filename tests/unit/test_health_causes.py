@@ -110,7 +110,7 @@ def test_of_two_settings_the_one_further_beyond_its_usual_range_leads() -> None:
     assert rate["TRUNC-1"].lead and rate["TRUNC-1"].lead.cause == "rate-high" and rate["KL-2"].cause == "TRUNC-1"
     worse = found(both, {lr: 5e-5, decay: 10})
     assert {rule: each.title for rule, each in worse.items() if not each.cause} == {
-        "TRUNC-1": "Weight decay 100× its usual maximum"
+        "TRUNC-1": "Weight decay 100× the usual"
     }
 
 

@@ -50,7 +50,7 @@ def inspect_check(run: RunView, problem: Problem, columns: int) -> Inspection:
     levels = [event.what for event in reader.events if isinstance(event.what, LevelChange)]
     changes = [change for change in levels if change.rule == rule]
     edited = [] if run.read_only else [offer for offer in problem.offers if offer.field][:1]
-    rows = _limits(check, columns)
+    rows = [*_because(check, columns), *_limits(check, columns)]
     found = reader.explanation if rule == ERRORS else None
     if found is None or not found.problem.offers:  # else its fixes say more exactly the same
         rows += [row for item in fix_items(problem.offers, edited, columns) for row in item.rows]
@@ -104,6 +104,14 @@ def _meanings(check: Check, columns: int) -> list[Row]:
         if text:
             rows += labelled([(f" {label}", "dim")], text, "text", INDENT, columns)
     return rows
+
+
+def _because(check: Check, columns: int) -> list[Row]:
+    """What supports the cause that leads a flag, and the other causes."""
+    supports = check.lead.supports if check.lead is not None else ()
+    rows = [("Because" if not index else "", each.text) for index, each in enumerate(supports)]
+    rows += [(label.capitalize(), text) for label, text in (each.row for each in check.rivals)]
+    return [row for label, text in rows for row in labelled([(f" {label}", "dim")], text, "text", INDENT, columns)]
 
 
 def _limits(check: Check, columns: int) -> list[Row]:

@@ -75,7 +75,7 @@ class Checklist(Painted):
         at = next((i for i, check in enumerate(judged) if check.rule == self.cursor), 0)
         first = max(at - room + 1, 0)
         shown = judged[first : first + room]
-        longest = max((len(check.name) for check in shown), default=0)
+        longest = max((len(check.heading) for check in shown), default=0)
         name = min(longest, columns * 2 // 5) if columns >= _BOTH else 0
         drawn = [check_row(check, name, check.rule == self.cursor) for check in shown]
         others = [check for check in self.checks if not _judged(check)]
