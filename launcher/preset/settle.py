@@ -1,11 +1,13 @@
 """What a fix changes in a configuration: settings with their values now and then. All advice is settled here."""
 
 import functools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from launcher.core.errors import UserError
+from launcher.health.worse import worsens
 from launcher.preset.effective import EffectiveConfig, Setting, Source, of_draft
 from launcher.preset.field_values import field_named, where_of
 from launcher.preset.files import LoadedPreset, restore
@@ -15,6 +17,7 @@ from launcher.preset.yaml_text import text_of, value_of
 from launcher.record.fix import UNKNOWN, Change, Fix, Offer
 from launcher.record.info import Edit
 from launcher.verl.config import BATCH, MINI
+from launcher.verl.usual import usual_of
 from launcher.verl.versions import newest
 
 _RATE = 0.1  # below, a value is a rate or a coefficient, whose scale is logarithmic
@@ -71,9 +74,18 @@ def shown_name(key: str) -> str:
 
 
 def offers(
-    fixes: Sequence[Fix], config: EffectiveConfig | None, *, imported: bool = False, complete: bool = False
+    fixes: Sequence[Fix],
+    config: EffectiveConfig | None,
+    *,
+    imported: bool = False,
+    complete: bool = False,
+    rules: Sequence[str] = (),
+    values: Mapping[str, Any] | None = None,
 ) -> tuple[Offer, ...]:
-    """The fixes that a run can use and that change something in `config`; without values where it is unknown."""
+    """The fixes that a run can use and that change something in `config`; without values where it is unknown.
+
+    None makes the trouble of `rules` worse; `values` come first, as in `settle`.
+    """
     unfit = {"own run": imported, "steps left": imported or complete}
     fixes = [fix for fix in fixes if not unfit.get(fix.fits)]
     if config is None:
@@ -88,24 +100,35 @@ def offers(
     found, group = list[Offer](), False  # whether a fix before an alternative is left
     for fix in fixes:
         group = group and fix.alternative
-        offer = _offer(replace(fix, alternative=group), config) if fits.get(fix.fits, True) else None
-        if offer is not None:
+        offer = _offer(replace(fix, alternative=group), config, values) if fits.get(fix.fits, True) else None
+        if offer is not None and not harms(rules, offer.edits, config):
             found.append(offer)
             group = True
     return tuple(found)
 
 
-def settle(fix: Fix, config: EffectiveConfig, earlier: Mapping[str, Any] | None = None) -> tuple[Edit, ...]:
+def harms(rules: Sequence[str], edits: Sequence[Edit], config: EffectiveConfig) -> bool:
+    """Whether edits of a configuration move a setting to where it makes the trouble of a rule worse."""
+    for edit in edits:
+        key = _verl_key(edit.key)
+        now = EffectiveConfig().get(key) if edit.now is None else edit.now
+        if any(worsens(rule, key, config.get(key), now) for rule in rules):
+            return True
+    return False
+
+
+def settle(fix: Fix, config: EffectiveConfig, values: Mapping[str, Any] | None = None) -> tuple[Edit, ...]:
     """The edits that follow a fix; none for advice without a value, and for values in force or at their bound.
 
-    A value of `earlier` (of the run that this one was forked from) comes first where it points in the fix's direction.
-    Of several examples the first one counts that goes beyond the current value. Without an example, a rate changes by
-    a factor of five, a count by two.
+    A value of `values` (of the run that this one was forked from, or that `check` computed) comes first where it points
+    in the fix's direction. Of several examples the first one counts that goes beyond the current value. Without an
+    example, a value beyond its usual range moves to the end of it. Within the range a rate changes by a factor of five,
+    a count by two.
     """
     edits = {}
     for change in fix.changes:
         key, now = setting_name(change.key), value_now(change.key, config)
-        value = moved(change, now, (earlier or {}).get(change.key))
+        value = moved(change, now, (values or {}).get(key), _usual(change.key, config))
         spec = FIELDS.get(".".join(where_of(change.key)))
         if value is not None and value != now and (spec is None or spec.allows(value)):
             edits[key] = Edit(key, now, value)
@@ -124,17 +147,28 @@ def setting_name(key: str) -> str:
 
 def value_now(key: str, config: EffectiveConfig) -> Any:
     """The current value of a key, or of a field by its name."""
+    return config.get(_verl_key(key))
+
+
+def _verl_key(key: str) -> str:
     where = where_of(key)
     spec = FIELDS.get(".".join(where))
-    return config.get(spec.key if spec else where[-1])
+    return spec.key if spec else where[-1]
 
 
-def _offer(fix: Fix, config: EffectiveConfig) -> Offer | None:
+def _usual(key: str, config: EffectiveConfig) -> tuple[float, float] | None:
+    """The ends of what is usual for a setting, or for one that follows it."""
+    followers = (spec.key for spec in FIELDS.values() if spec.follows == shown_name(key))
+    found = (usual_of(config, each) for each in (_verl_key(key), *followers))
+    return next((each.usual for each in found if each is not None and not each.off), None)
+
+
+def _offer(fix: Fix, config: EffectiveConfig, values: Mapping[str, Any] | None) -> Offer | None:
     """A fix with what is left to change of it; None where nothing is."""
     mine = [change for change in fix.changes if _settable(change.key)]
     if not mine:
         return Offer(fix, fix.sentence(shown_name))
-    edits = settle(replace(fix, changes=tuple(mine)), config)
+    edits = settle(replace(fix, changes=tuple(mine)), config, values)
     left = tuple(change for change in fix.changes if change not in mine or not _idle(change, edits, config))
     if not left:
         return None
@@ -174,7 +208,7 @@ def _settable(key: str) -> bool:
         return False
 
 
-def moved(change: Change, now: Any, before: Any) -> Any:
+def moved(change: Change, now: Any, before: Any, usual: tuple[float, float] | None = None) -> Any:
     """The value after a change; None where it has none, or none beyond the current one."""
     values = [_typed(value) for value in change.values if not (isinstance(value, str) and UNKNOWN in value)]
     if change.operation == "set":
@@ -185,18 +219,23 @@ def moved(change: Change, now: Any, before: Any) -> Any:
         return values[-1] if values else None
     numbers = [value for value in (before, *values) if isinstance(value, int | float)]
     further = [value for value in numbers if (value < now if change.operation == "lower" else value > now)]
-    return further[0] if further else None if values else _stepped(change, now)
+    return further[0] if further else None if values else _stepped(change, now, usual)
 
 
-def _stepped(change: Change, now: float) -> float | None:
-    """A fifth or five times a rate, half or twice a count; a coefficient of 0 becomes 0.001."""
-    if now == 0:
-        return _COEFFICIENT if change.operation == "raise" and change.key.endswith("_coef") else None
+def _stepped(change: Change, now: float, usual: tuple[float, float] | None) -> float | None:
+    """The end of what is `usual` if the value is beyond it. Within it, a fifth or five times a rate, half or twice a
+    count. A coefficient of 0 becomes 0.001.
+    """
+    up = change.operation == "raise"
+    low, high = usual or (-math.inf, math.inf)
     factor = 2.0 if isinstance(now, int) or now >= _RATE else 5.0
-    moved = now * factor if change.operation == "raise" else now / factor
-    if isinstance(now, int):
-        return int(moved) or None  # there is no half epoch
-    return float(f"{moved:.3g}")
+    value = now * factor if up else now / factor
+    if up and now == 0 and change.key.endswith("_coef"):
+        value = _COEFFICIENT
+    value = low if up and now < low else high if not up and now > high else min(max(value, low), high)
+    if value == now or (value > now) != up:
+        return None
+    return (int(value) or None) if isinstance(now, int) else float(f"{value:.3g}")  # there is no half epoch
 
 
 def _typed(value: Any) -> Any:

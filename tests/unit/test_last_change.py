@@ -3,12 +3,11 @@
 from typing import Any
 
 import pytest
+from ended_runs import ran
 
-from launcher.preset.files import load
 from launcher.record.attempt import Exit
 from launcher.record.events import EventLog, LevelChange
-from launcher.record.info import Edit, Origin, RunInfo
-from launcher.record.layout import RunDir, create
+from launcher.record.info import Edit, Origin
 from launcher.record.levels import Level
 from launcher.record.state import RunState, StateFile
 from launcher.runs.watch.history import Onset
@@ -17,16 +16,6 @@ from launcher.runs.watch.parent import Parent
 
 pytestmark = pytest.mark.usefixtures("home")
 ONSET = Onset("KL-1", 5, 7, Level.WARN)
-
-
-def ran(created: float, settings: list[str], after: Origin | None = None, **state: Any) -> RunDir:
-    """A run of the toy that took 100 seconds."""
-    run = create("toy-cpu")
-    preset = load("toy-cpu", settings).snapshot()
-    RunInfo(run.id, "toy-cpu", created=created, preset=preset, after=after).write(run.run_yaml)
-    told = {"state": "finished", "verdict": "OK", "step": 30, "exit": Exit(code=0, t=created + 100)} | state
-    StateFile(run).write(RunState(created=created, **told))
-    return run
 
 
 NOW = ["actor.lr=0.3", "actor.clip_ratio=5"]

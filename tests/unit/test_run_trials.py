@@ -283,19 +283,47 @@ def tried(rule: str, preset: dict[str, Any], earlier: dict[str, Any] | None = No
 
 
 def test_a_value_from_before_the_change_is_tried_first() -> None:
-    lr, clip = "actor_rollout_ref.actor.optim.lr", "actor_rollout_ref.actor.clip_ratio"
-    wanted = tried("KL-2", {"actor": {"lr": 0.03, "clip_ratio": 0.2}}, {lr: 3e-4, clip: 5})
+    before = {"actor.lr": 3e-4, "actor.clip_ratio": 5}
+    wanted = tried("KL-2", {"actor": {"lr": 0.03, "clip_ratio": 0.2}}, before)
     assert {"actor.lr=3e-4", "actor.clip_ratio=0.1"} <= {*wanted}
 
 
 def test_advice_becomes_a_value_in_its_direction() -> None:
     actor = {"lr": 1e-4, "ppo_epochs": 4}
     kl = {"in_loss": True, "loss_coef": 0.001}
-    wanted = {"actor.lr=2e-5", "kl.loss_coef=0.005", "actor.ppo_epochs=2"}
+    wanted = {"actor.lr=5e-6", "kl.loss_coef=0.005", "actor.ppo_epochs=2"}
     assert wanted <= {*tried("KL-1", {"actor": actor, "kl": kl})}
     assert "kl.loss_coef=0.001" in tried("KL-1", {"kl": {"in_loss": True, "loss_coef": 0}})
     wanted = {"actor.entropy_coeff=0.001", "rollout.temperature=1.2"}
     assert wanted <= {*tried("ENT-1", {"rollout": {"temperature": 1.0}, "actor": {"entropy_coeff": 0}})}
+
+
+@pytest.mark.parametrize(
+    "rule, preset, expected",
+    [
+        ("KL-1", {"actor": {"lr": 0.3}}, "actor.lr=5e-6"),
+        ("KL-1", {"actor": {"lr": 0.3}, "usual": {"actor.lr": [1e-5, 1e-3]}}, "actor.lr=0.001"),
+        ("KL-1", {"actor": {"lr": 9e-3}, "model": {"lora_rank": 16}}, "actor.lr=1e-4"),
+        ("KL-1", {"actor": {"lr": 3e-6}}, "actor.lr=6e-7"),
+        ("KL-1", {"actor": {"lr": 2e-7}}, "actor.lr=1e-7"),
+        ("KL-1", {"actor": {"lr": 1e-7}}, None),
+        ("MOVE-1", {"actor": {"lr": 1e-12}}, "actor.lr=1e-7"),
+        ("KL-2", {"actor": {"clip_ratio": 2.0, "ppo_epochs": 30}}, "actor.clip_ratio=0.3"),
+        ("KL-2", {"actor": {"clip_ratio": 2.0, "ppo_epochs": 30}}, "actor.ppo_epochs=4"),
+        ("GROUP-1", {"algorithm": "grpo", "rollout": {"n": 16}}, None),
+        ("GRAD-1", {"data": {"train_batch_size": 1}, "actor": {"ppo_mini_batch_size": 1}}, "data.train_batch_size=64"),
+    ],
+)
+def test_values_come_from_usual_ranges(rule: str, preset: dict[str, Any], expected: str | None) -> None:
+    """In one step, however far away they are; within the range by steps."""
+    wanted = tried(rule, preset)
+    assert expected in wanted if expected else not any(each.startswith(("actor.lr", "rollout.n")) for each in wanted)
+
+
+def test_a_value_that_check_computed_is_the_one_to_take() -> None:
+    computed = {"data.max_prompt_length": 54}
+    assert tried("INPUT-1", {"data": {"max_prompt_length": 26}}, computed) == ["data.max_prompt_length=54"]
+    assert tried("INPUT-1", {"data": {"max_prompt_length": 60}}, computed) == ["data.max_prompt_length=120"]
 
 
 @given(

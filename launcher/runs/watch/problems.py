@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from launcher.health.catalogue import texts_of
 from launcher.record.levels import Level
@@ -45,9 +45,9 @@ def fixed_flag(run: Parent, check: Check) -> Problem:
     """A flag of a run with what a trial would change first as its first fix: the one that all pages, commands and
     alerts show.
     """
-    from launcher.runs.watch.proposals import first_proposal
+    from launcher.runs.watch.proposals import computed, first_proposal
 
-    found = flag(check, settings_of(run), imported=run.state.state == "imported")
+    found = flag(check, settings_of(run), imported=run.state.state == "imported", values=computed(run.info))
     proposal = first_proposal(run, found.id) if found.level > Level.OK else None
     return found.first(proposal.offer if proposal else None)
 
@@ -61,11 +61,16 @@ def first_fix(run: RunDir, rule: str) -> str | None:
     return next((found[0].text for found in offers if found), None)
 
 
-def flag(check: Check, config: EffectiveConfig | None, *, imported: bool = False) -> Problem:
-    """A check as a problem, with the limits that apply now, and the fixes that fit the run while it is on."""
+def flag(
+    check: Check, config: EffectiveConfig | None, *, imported: bool = False, values: Mapping[str, Any] | None = None
+) -> Problem:
+    """A check as a problem, with the limits that apply now, and the fixes that fit the run while it is on; `values` as
+    in `settle`.
+    """
     from launcher.preset.settle import offers
 
     about = texts_of(check.rule, check.family)
+    rules = (check.rule, *filter(None, [check.cause]))
     since = f" (since step {check.since})" if check.since is not None else ""
     limits = (f"{metric or 'limits now'} ({'; '.join(map(bound_words, of))})" for metric, of in limits_by_metric(check))
     seen, lead = f"{check.symptom}{since}", check.lead
@@ -77,6 +82,6 @@ def flag(check: Check, config: EffectiveConfig | None, *, imported: bool = False
         seen if lead is None else "",
         about.meaning if about else "",
         (*(() if lead is None else (Evidence(seen, name=check.rule), *lead.supports)), *map(Evidence, limits)),
-        tuple(offers(check.fixes, config, imported=imported)) if check.on else (),
+        offers(check.fixes, config, imported=imported, rules=rules, values=values) if check.on else (),
         rivals=check.rivals,
     )

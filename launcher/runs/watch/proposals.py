@@ -2,7 +2,7 @@
 
 import contextlib
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from launcher.check.config.plausible import Unusual, unusual
@@ -10,10 +10,10 @@ from launcher.core.errors import UserError
 from launcher.core.format import number
 from launcher.health.catalogue import rules
 from launcher.preset.effective import EffectiveConfig
-from launcher.preset.settle import configured, origin_words, settings_of, settle, value_now
+from launcher.preset.settle import configured, harms, origin_words, setting_name, settings_of, settle, value_now
 from launcher.preset.yaml_text import text_of
 from launcher.record.fix import Fix, Offer
-from launcher.record.info import Edit
+from launcher.record.info import Edit, RunInfo
 from launcher.record.json import Record
 from launcher.runs.watch.history import Onset
 from launcher.runs.watch.last_change import Change, last_change
@@ -47,29 +47,39 @@ def proposals(run: Parent, onset: Onset, step: int) -> tuple[list[Proposal], Cha
     """The proposals against a flag, from the checkpoint of `step`, and what the first one undoes, if any.
 
     First comes undoing the run's own changes, then, for a flag about learning, usual values for unusual settings, which
-    no advised fix touches, then the advised fixes.
+    no advised fix touches, then the advised fixes. None makes the flag worse.
     """
     config, (change, earlier) = run.config, _undone(run, onset, step)
-    undoing = [] if change is None else [_proposal(change.undone, f"undoes {change.words}")]
     undone = {} if change is None else {each.key: each.before for each in change.edits}
-    known = rules().get(onset.rule)
+    known, check = rules().get(onset.rule), next((each for each in run.state.checks if each.rule == onset.rule), None)
     learning = known is None or known.family not in ("speed", "memory")  # a learning rate slows no step
     suspects = unusual(config) if learning else ()
     strange = [each for each in suspects if undone.keys().isdisjoint((*each.keys, *(each.change or {})))]
     usual = {key for each in strange for key in each.keys}
-    advised = []
-    for fix in next((check.fixes for check in run.state.checks if check.rule == onset.rule), ()):
+    advised, wanted = list[Proposal](), dict[str, object]()
+    for fix in check.fixes if check else ():
         key = fix.key
-        if key is None or key in usual or (step and key.endswith(_FROM_THE_START)):
+        if key is None or (step and key.endswith(_FROM_THE_START)):
             continue
         before = earlier.get(key) if earlier is not None else None
-        edits = settle(fix, config, {key: before})
-        if edits and not (len(undone) == 1 and edits[0].now == before):  # that would undo the change, too
+        edits = settle(fix, config, {**computed(run.info), **({} if before is None else {setting_name(key): before})})
+        if key in usual:
+            wanted |= {edit.key: edit.now for edit in edits}
+        elif edits and not (len(undone) == 1 and edits[0].now == before):  # that would undo the change, too
             advised.append(_proposal(edits, origin_words(key, config)))
+    undoing = [] if change is None else [_proposal(change.undone, f"undoes {change.words}")]
+    against = (onset.rule, *((check.cause,) if check and check.cause else ()))
     found: dict[tuple[str, ...], Proposal] = {}
-    for each in (*undoing, *_usual_values(strange, config), *advised):
-        found.setdefault(each.settings, each)
-    return [*found.values()], change
+    for each in (*undoing, *_usual_values(strange, config, wanted, against), *advised):
+        if not harms(against, each.edits, config):
+            found.setdefault(each.settings, each)
+    return [*found.values()], change if undoing and undoing[0].settings in found else None
+
+
+def computed(info: RunInfo) -> Mapping[str, object]:
+    """The values that `check` computed before the run, by setting."""
+    changes = (each.get("change") for each in info.preflight.findings) if info.preflight else ()
+    return {key: value for change in changes for key, value in (change or {}).items()}
 
 
 def _proposal(edits: Iterable[Edit], reason: str) -> Proposal:
@@ -95,14 +105,19 @@ def _edit_words(edit: Edit) -> str:
     return words
 
 
-def _usual_values(strange: Sequence[Unusual], config: EffectiveConfig) -> list[Proposal]:
-    """Usual values, a proposal per finding; if there are several, all of them together come first."""
+def _usual_values(
+    strange: Sequence[Unusual], config: EffectiveConfig, wanted: Mapping[str, object], against: Sequence[str]
+) -> list[Proposal]:
+    """Usual values, or those of the rule's own fixes (`wanted`), a proposal per finding, without what makes the flag
+    worse; if there are several, all of them together come first.
+    """
     found = []
     for _, group in itertools.groupby(strange, lambda finding: finding.id):  # both clip ranges together
         findings = list(group)
         values = {name: value for each in findings for name, value in (each.change or {}).items()}
-        edits = (Edit(name, value_now(name, config), value) for name, value in values.items())
-        found.append(_proposal(edits, f"now {'; '.join(each.now for each in findings)}"))
+        edits = [Edit(name, value_now(name, config), wanted.get(name, value)) for name, value in values.items()]
+        if not harms(against, edits, config):
+            found.append(_proposal(edits, f"now {'; '.join(each.now for each in findings)}"))
     if len(found) > 1:  # each of them may be enough to keep the trouble going
         together = itertools.chain.from_iterable(each.edits for each in found)
         found.insert(0, _proposal(together, "all usual values at once"))
