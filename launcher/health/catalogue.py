@@ -58,11 +58,12 @@ class Figure:
 
     `unit` is an estimate that the limits are multiples of, `swing` the name of limits in units of the noise, also to
     be exceeded. `distance`: the limits are distances from 1. A `change` is CRITICAL only with harm, and one that
-    `pays` a NOTICE while the reward rises. `stuck`: it counts while the reward has had no new best for so many steps.
-    It is judged from the value number `after` on; the rule from that of its first one. While the metric `eases` falls,
-    WARN is a NOTICE.
-    `only`: for losses that are a "token mean" or another. `words` describe the figure in a list of limits, "" for the
-    metric itself; `say` describes it in the message.
+    `pays` a NOTICE while the reward rises. `stuck`: it counts while the reward has had no new best for so many steps,
+    `flat`: while it has not risen since the first step.
+    It is judged from the value number `after` on; the rule from that of its first one, but for flags. While the
+    metric `eases` falls, WARN is a NOTICE. `only`: for losses that are a "token mean" or "other mean", or that are
+    known or not (RunConfig.known). `words` describe the figure in a list of limits, "" for the metric itself; `say`
+    describes it in the message.
     """
 
     metric: str
@@ -79,6 +80,7 @@ class Figure:
     eases: str = ""
     only: str = ""
     stuck: str = ""
+    flat: bool = False
     most: float = math.inf
     words: str = ""
     say: str = ""

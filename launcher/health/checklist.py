@@ -13,6 +13,7 @@ from launcher.health.catalogue import rules
 from launcher.health.clauses import bounds
 from launcher.health.config import RunConfig
 from launcher.health.frame import Frame
+from launcher.health.keys import SUMMED
 from launcher.health.known import Known
 from launcher.health.rules import ALL
 from launcher.health.rules.base import Rule, Setup
@@ -87,6 +88,7 @@ class _Entry:
         groups = (next((key for key in group if key in logged), None) for group in rule.needs + rule.also)
         keys = tuple(dict.fromkeys(key for key in groups if key is not None))
         limits, reading = rule.limits, state.reading if state.level >= OK else None
+        drawn = keys if config.summed is None else ["" if key in SUMMED else key for key in keys]
         return Check(
             rule=rule.id,
             name=self.data.title,
@@ -98,7 +100,7 @@ class _Entry:
             family=self.data.family,
             muted=self.muted,
             keys=keys,
-            bounds=bounds(reading.raising, reading.releasing, state.level, keys) if reading else (),
+            bounds=bounds(reading.raising, reading.releasing, state.level, drawn) if reading else (),
             debounce=(limits.count, limits.window, limits.release),
             fixes=fitting(rule.fixes(), config, logged),
             usual=reading.usual if reading else None,
@@ -175,7 +177,7 @@ class Checklist:
             self._steps += 1
             self._known.see(data)
         self._checks = None
-        frame = Frame(step, self._steps, data, three_decimals, t)
+        frame = Frame(step, self._steps, data, three_decimals, t, self._config.summed)
         self._signals.update(frame, training, others)
         changes = self._judge(self._harmful, frame, training)
         self._signals.harm = self._harm()
@@ -227,14 +229,16 @@ class Checklist:
         gpu: tuple[float, float] | None = None,
         host: tuple[float, float] | None = None,
         written_here: bool | None = None,
+        first_step: tuple[float, float | None] | None = None,
     ) -> list[LevelChange]:
         """Judges the silence of a live run, and its memory: (used, total) bytes; `gpu` is the fullest of its GPUs.
 
-        Of a log that is followed: whether it was seen to be `written_here`.
+        Of a log that is followed: whether it was seen to be `written_here`. `first_step`: when it began, and its usual
+        seconds, until it ends.
         """
         if self._ended:
             return []
-        self._signals.written_here = written_here
+        self._signals.written_here, self._signals.first_step = written_here, first_step
         memory = {"GPU": gpu or (0, 0), "host": host or (0, 0)}
         shares = {place: used / total if total else None for place, (used, total) in memory.items()}
         return self._between_steps(self._watchers, None, lambda rule: rule.tick(now, shares))

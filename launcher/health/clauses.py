@@ -11,6 +11,7 @@ from launcher.record.levels import FLAGS, HOLDS, OK, SERIOUS, Level, crossed
 SHARE = (0.0, 1.0)
 POSITIVE = (0.0, math.inf)
 ANY = (-math.inf, math.inf)
+_ROUNDED = 1.001
 _LEVELS = {name: level for level, name in FLAGS}
 
 Rung = tuple[Level, str, float]
@@ -84,13 +85,18 @@ def rungs(
 
 
 def worst(clauses: Iterable[Clause]) -> Level:
-    """The highest level among clauses."""
+    """The highest level among clauses; a figure above what it can be is on another scale, and has none."""
     found = OK
-    for now, rungs, _ in clauses:
+    for now, rungs, measure in clauses:
         for level, side, value in rungs if now == now else ():  # not nan
-            if level > found and HOLDS[side](now, value):
+            if level > found and HOLDS[side](now, value) and now <= measure.span[1] * _ROUNDED:
                 found = level
     return found
+
+
+def _possible(now: float, measure: Measure) -> float:
+    """A figure that can be as high; nan for others."""
+    return now if now <= measure.span[1] * _ROUNDED else math.nan
 
 
 def bounds(
@@ -104,6 +110,7 @@ def bounds(
     """
     figures: dict[tuple[str, tuple[str, ...], float | None, str], list[_Limit]] = {}
     for (now, rungs, measure), (later, looser, wider) in zip(raising, releasing, strict=True):
+        now, later = _possible(now, measure), _possible(later, wider)
         for up, down in zip(rungs, looser, strict=True):
             rises = up[2] if up[0] <= level and math.isfinite(now) else math.nan
             limits = [_Limit(later, wider, (min(down[0], level), *down[1:]), True, rises)] if level else []

@@ -1,6 +1,7 @@
 """What the rules need from veRL's configuration. Everything may be unknown: a log can come without it."""
 
 import functools
+import math
 from collections.abc import ItemsView, Mapping
 from typing import Any
 
@@ -27,6 +28,11 @@ class RunConfig(VerlConfig):
     def get(self, key: str, default: Any = None) -> Any:
         """The value of a veRL key, `default` when unknown."""
         return self._keys.get(key, default)
+
+    @property
+    def known(self) -> bool:
+        """Whether any of veRL's settings are, so that those which are not printed have its defaults."""
+        return bool(self._keys)
 
     def __contains__(self, key: str) -> bool:
         return key in self._keys
@@ -57,6 +63,17 @@ class RunConfig(VerlConfig):
         """Whether a step has several updates of the policy; None when unknown."""
         batch, mini, epochs = (self.number(key) for key in (BATCH, MINI, f"{ACTOR}.ppo_epochs"))
         return None if batch is None or mini is None else mini < batch or (epochs or 1) > 1
+
+    @functools.cached_property
+    def summed(self) -> float | None:
+        """What entropy and KL loss are divided by after their sum over the tokens of a response; None for a mean over
+        tokens, nan where it is unknown or they are sums over all responses. veRL: core_algos.py: agg_loss.
+        """
+        mode = self.text(f"{ACTOR}.loss_agg_mode") or ""
+        if "token-sum" not in mode:
+            return None
+        divisor = self.number(f"{ACTOR}.loss_scale_factor") or self.response_limit
+        return {"seq-mean-token-sum": 1.0, "seq-mean-token-sum-norm": divisor}.get(mode) or math.nan
 
     @property
     def total_steps(self) -> float | None:

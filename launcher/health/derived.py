@@ -18,6 +18,7 @@ _MOVED = 0.005  # a KL in nats that rounding alone does not reach
 _NO_RATE = 1e-9  # 10,000 updates of this size change a weight of 0.02 by less than a thousandth
 _SHORT = 16  # tokens; a limit below that cuts what a stop token would end
 _REACHED = 0.9  # of the advantage that is expected: a dump may lack responses, but not the recorded step
+_OPENING = 3  # steps
 _MODE_SHOWS = 5  # steps in which the metrics show a trainer mode that is not known
 _MODE = "trainer.v1.trainer_mode"
 DROPPED = (keys.FILTERED, keys.EVICTED, keys.FAILED, keys.SURPLUS)
@@ -88,6 +89,27 @@ def _truncated(config: RunConfig) -> Source:
         return 0.0 if longest < (longest_ever if known is None else known) else x
 
     return share
+
+
+def _opening(names: tuple[str, ...], of_rewards: bool = False) -> Derived:
+    """The highest value of steps 1 to 3, or its multiple of the squared range of all scores so far."""
+
+    def of(config: RunConfig) -> Source:
+        most, high, low = 0.0, -math.inf, math.inf
+
+        def opening(frame: Frame) -> float | None:
+            nonlocal most, high, low
+            if frame.step <= _OPENING:
+                most = max(most, frame.get(names) or 0.0)
+            if not most or not of_rewards:
+                return most or None
+            top, least = frame.get(keys.SCORE_MAX), frame.get(keys.SCORE_MIN)
+            high, low = max(high, high if top is None else top), min(low, low if least is None else least)
+            return most / (high - low) ** 2 if high > low else None
+
+        return opening
+
+    return Derived(names, of, drawn=False)
 
 
 def _decay(config: RunConfig) -> Source:
@@ -300,6 +322,9 @@ def _sampling(name: str, everything: float) -> Derived:
 
 
 METRICS = {
+    "OPENING_KL": _opening(keys.KL),
+    "OPENING_GRADIENT": _opening(keys.GRADIENT),
+    "OPENING_VALUE": _opening(keys.VALUE_LOSS, of_rewards=True),
     "GRADIENT": _plain(keys.GRADIENT, _gradient),
     "SIGNAL_GRADIENT": _plain(keys.GRADIENT, lambda frame: None if frame.no_signal is None else _gradient(frame)),
     "UPDATE": _plain(keys.PPO_KL, _update),

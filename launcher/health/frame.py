@@ -1,7 +1,7 @@
 """One step as the rules get it."""
 
 from collections.abc import Mapping, Sequence
-from math import isfinite
+from math import isfinite, nan
 
 from launcher.health import keys
 
@@ -11,14 +11,20 @@ _SAME = 1e-9  # a range this small, as a share of the values, is no range
 class Frame:
     """The figures of one step.
 
-    `count` numbers the training steps seen so far from 1 (a resumed run's first `step` is not 1). `t` is
-    the unix time at which the step was seen. `bad` are the keys whose value is not finite. `same_scores`: whether
-    all responses have the same score. `no_signal`: whether the step teaches nothing, as scores or advantages are equal.
-    Both are None where nobody knows.
+    `count` numbers the training steps seen so far from 1 (a resumed run's first `step` is not 1). `t` is the unix time
+    at which the step was seen. `bad` are the keys whose value is not finite. `same_scores`: whether all responses have
+    the same score. `no_signal`: whether the step teaches nothing, as scores or advantages are equal. Both are None
+    where nobody knows. `summed`: that of RunConfig.
     """
 
     def __init__(
-        self, step: int, count: int, data: Mapping[str, float], three_decimals: bool = False, t: float | None = None
+        self,
+        step: int,
+        count: int,
+        data: Mapping[str, float],
+        three_decimals: bool = False,
+        t: float | None = None,
+        summed: float | None = None,
     ) -> None:
         self.step = step
         self.count = count
@@ -29,9 +35,13 @@ class Frame:
         if not isfinite(sum(data.values())):  # nearly never
             self.bad = [key for key, value in data.items() if not isfinite(value)]
         self._figures: Mapping[str, float | None] = data
-        if self.bad or not keys.SCALE.keys().isdisjoint(data):
-            scaled = {key: data[key] * scale for key, scale in keys.SCALE.items() if key in data}
-            self._figures = {**data, **scaled, **dict.fromkeys(self.bad)}
+        scales = keys.SCALE
+        if summed is not None:
+            scales = {**scales, **dict.fromkeys(keys.SUMMED, summed / (data.get(keys.LENGTH[0]) or nan))}
+        if self.bad or not scales.keys().isdisjoint(data):
+            scaled = {key: data[key] * scale for key, scale in scales.items() if key in data}
+            finite = {key: x if isfinite(x) else None for key, x in scaled.items()}
+            self._figures = {**data, **finite, **dict.fromkeys(self.bad)}
         self.same_scores = self._equal(keys.SCORE_MAX, keys.SCORE_MIN)
         flat = self.same_scores, self._equal(keys.ADVANTAGE_MAX, keys.ADVANTAGE_MIN)
         self.no_signal = None if flat == (None, None) else any(flat)

@@ -80,6 +80,7 @@ ADVANTAGE_HIGH = ("responses/advantage_high",)
 ADVANTAGE_LOW = ("responses/advantage_low",)
 LONGER_PAYS = ("responses/longer_pays",)
 TRUE_ANSWERS = ("responses/true_answers",)
+REPEATED_PROMPT = ("responses/repeated_prompt",)
 ONE_WORD = ("responses/one_word_prompts",)
 PAST_TURN = ("responses/past_turn",)
 AUDIT = ("responses/audit",)
@@ -90,6 +91,7 @@ REPEATED = ("responses/repetition",)
 FORMAT_ONLY = ("responses/format_only",)
 DEPENDENCE = ("responses/prompt_dependence",)
 
+SUMMED = ENTROPY + KL_LOSS  # as the losses: by `loss_agg_mode`
 SCALE = {"actor/lr(1e-4)": 1e-4}  # what a value under an old key is multiplied with
 VALIDATION = ("val", "test_score/")  # how their keys start
 _OLD_VALIDATION = ("val/test_score/", "test_score/")

@@ -47,6 +47,8 @@ class Reward(Metric):
         self.peak_step = 0
         self.since_peak = 0  # steps
         self.rises = False  # what changes now pays
+        self.unrewarded = 0  # steps in a row with next to no reward
+        self.flat = True  # whether it has never clearly risen above its first value
         self.lost = False  # whether REW-1 finds that too much of it is lost
 
     def update(self, step: int, score: float | None, high: float | None, low: float | None) -> None:
@@ -75,6 +77,10 @@ class Reward(Metric):
         else:
             self.since_peak += 1
         self.rises = self._rises()
+        nothing = self.smooth - self.lowest_ever < 0.05 * self.span
+        self.unrewarded = self.unrewarded + 1 if nothing else 0
+        if self.flat and self.count >= _TELLING:
+            self.flat = self.smooth - self.origin <= self.distance(0.10, 2)
 
     @property
     def lasting(self) -> float:
@@ -248,6 +254,9 @@ class Signals:
         self.validation = Validation()
         self._prompt = math.nan  # mean length at the last step
         self.harm = ""  # what damages the run at this step, in words
+        self.first_step: tuple[float, float | None] | None = (
+            None  # when it began, and the seconds that it usually takes
+        )
         self.written_here: bool | None = None  # of a log that is followed: whether a program here was seen to write it
 
     def of(self, name: str) -> Metric:

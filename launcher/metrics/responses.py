@@ -168,15 +168,20 @@ def _longer_pays(rows: Sequence[Row], groups: Iterable[Sequence[int]]) -> float:
 
 
 def _prompts(rows: Sequence[Row]) -> dict[str, float]:
-    """Of the prompts, those with one word where others have many, apart from what all begin and end with."""
-    prompts = sorted({_prompt(row)[:_LONG_PROMPT] for row in rows})[:SAMPLED]
+    """The share of the most frequent one of several prompts that are equal; of those with one word where others have
+    many, apart from what all begin and end with.
+    """
+    groups = {_group(row): _prompt(row) for row in rows}
+    most = max(Counter(groups.values()).values(), default=0)
+    repeated = {"repeated_prompt": most / len(groups) if most > 1 else 0.0}
+    prompts = sorted({prompt[:_LONG_PROMPT] for prompt in groups.values()})[:SAMPLED]
     if len(prompts) < _LEAST:
-        return {}
+        return repeated
     start = _same_start(prompts)
     end = _same_start([prompt[start:][::-1] for prompt in prompts])
     words = [len(prompt[start : len(prompt) - end].split()) for prompt in prompts]
     few = sum(count <= _FEW_WORDS for count in words) / len(words)
-    return {"one_word_prompts": few if max(words) >= _MANY_WORDS else 0.0}
+    return {**repeated, "one_word_prompts": few if max(words) >= _MANY_WORDS else 0.0}
 
 
 def _same_start(texts: Sequence[str]) -> int:

@@ -112,7 +112,8 @@ def _assert_true(bound: Bound, check: Check, data: Mapping[str, float] | None) -
     """A limit is marked as crossed when the metric that is shown is beyond it."""
     assert bound.holds == (bound.level <= check.level)
     assert bound.crossed == (bound.now is not None and bound.on(bound.now))
-    if not bound.metric and data is not None and math.isfinite(value := data.get(check.keys[bound.series], math.nan)):
+    known = not bound.metric and bound.series >= 0 and bound.now is not None
+    if known and data and math.isfinite(value := data.get(check.keys[bound.series], math.nan)):
         assert bound.crossed == bound.on(value)
 
 

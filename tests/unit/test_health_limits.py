@@ -84,7 +84,7 @@ def test_a_limit_that_cannot_be_reached_or_that_a_worse_one_covers_is_not_shown(
         Bound(Level.WARN, ">", 0.4, now=0.3),
     )
     narrow = share._replace(span=(0.0, 0.3))
-    on = bounds([(1.5, ladder, narrow)], [(0.3, ladder, share)], Level.WARN, ["x"])
+    on = bounds([(0.3, ladder, narrow)], [(0.3, ladder, share)], Level.WARN, ["x"])
     assert Bound(Level.WARN, ">", 0.4, now=0.3, holds=True, rises=0.4) in on
 
 
@@ -154,9 +154,9 @@ def test_limits_that_do_not_move_with_the_run_are_marked() -> None:
         data = {"actor/reward_kl_penalty": 0.01, "actor/entropy": 0.5, "critic/score/mean": 0.3, "actor/grad_norm": 0.5}
         checklist.step(step, {"actor/pg_loss": 0.1, **data})
     fixed = {check.rule: [bound_words(b) for b in check.bounds if b.fixed] for check in checklist.checks()}
-    assert fixed["KL-0"] == ["NOTICE < -0.020", "WARN < -0.050"]
+    assert fixed["KL-0"] == ["NOTICE < -0.020", "WARN < -0.050", "WARN > 30"]
     assert fixed["ENT-1"] == ["NOTICE < 0.045"]
-    assert fixed["REW-1"] == [] and fixed["GRAD-1"] == ["WARN ≥ 1000"]
+    assert fixed["REW-1"] == [] and fixed["GRAD-1"] == ["WARN ≥ 1000", "WARN > 10k"]
 
 
 def test_a_rule_that_judges_nothing_has_no_limits() -> None:

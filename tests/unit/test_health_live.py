@@ -53,6 +53,17 @@ def test_a_run_that_never_makes_its_first_step() -> None:
     assert [change.after for change in checklist.tick(3601.0)] == [Level.CRITICAL]
 
 
+@pytest.mark.parametrize(("usual", "after"), [(32.0, 180.0), (120.0, 360.0), (None, 600.0)])
+def test_a_first_step_that_takes_three_times_the_usual(usual: float | None, after: float) -> None:
+    checklist = Checklist({"algorithm.filter_groups.enable": True})
+    checklist.tick(0.0)
+    assert checklist.tick(100.0 + after, first_step=(100.0, usual)) == []
+    (warn,) = checklist.tick(111.0 + after, first_step=(100.0, usual))
+    assert warn.after == Level.WARN and warn.message.startswith("the first step has taken ")
+    assert warn.message.endswith("; the filter may drop most groups") and ("usual" in warn.message) == bool(usual)
+    assert checklist.step(1, healthy(1), t=1000.0) and row(checklist, "STALL-1").level == Level.OK
+
+
 def test_a_first_step_alone_tells_no_usual_gap() -> None:
     checklist = Checklist()
     checklist.tick(0.0)

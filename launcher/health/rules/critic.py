@@ -16,6 +16,7 @@ _EXPLAINED_FROM = 31
 _BEGUN = {"own": 5, "risen": 3}  # losses from which it is known whether the first one was only the start
 _RISEN = 1.2  # times the first loss, which one of a critic that learns does not exceed
 _LOSS = Measure(metric=keys.VALUE_LOSS, span=POSITIVE)
+_OPENING = Measure("highest of steps 1 to 3 while the reward has not risen", span=POSITIVE)
 _STAYS = Measure("median of 3 steps", keys.VALUE_LOSS, POSITIVE)
 _SHARE = Measure("median of 5 steps", keys.EXPLAINED, (-math.inf, 1.0), fixed=True)
 
@@ -27,7 +28,7 @@ class CriticFit(Rule):
     worse = 1
     needs = (keys.VALUE_LOSS,)
     also = (keys.EXPLAINED,)
-    reads = ("VALUE_LOSS", "EXPLAINED")
+    reads = ("VALUE_LOSS", "EXPLAINED", "OPENING_VALUE")
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -35,7 +36,8 @@ class CriticFit(Rule):
         self._own_limit = "own"
 
     def rate(self, frame: Frame, x: float) -> Reading:
-        (loss, explained), reward = self.models, self.reward
+        (loss, explained, opening), reward = self.models, self.reward
+        most = opening.now if reward.flat else math.nan
         middle = explained.median(5)
         self._once = self._once or middle > 0
         if loss.count <= _WARM and x > _RISEN * loss.origin:
@@ -45,6 +47,9 @@ class CriticFit(Rule):
         usual, past = loss.low, reference(loss)
 
         def message(reading: Reading) -> str:
+            if reading.level and reading.about(-1):
+                times = f"value loss of {number(most)} times the squared range of rewards"
+                return f"{times} in the first 3 steps, and the reward has not risen since"
             if loss.count <= _WARM or (reading.level and reading.about(0, 1)):
                 span = number(reward.span)
                 return f"value loss {number(loss.median(3))} (median of 3) where rewards differ by {span}"
@@ -62,7 +67,9 @@ class CriticFit(Rule):
             found = [self._own(limits)]
             if not early or loss.count > _WARM:
                 found.append(self._loss(limits, x, usual))
-            return found if early else [*found, self._share(limits, middle, learns)]
+            if not early:
+                found.append(self._share(limits, middle, learns))
+            return [*found, (most, [(WARN, ">", limits["warn.opening"])], _OPENING)]
 
         reading = self.compare(message, clauses)
         if worst(reading.raising[:2]) >= WARN:

@@ -45,6 +45,8 @@ class _Compared:
         figure = self.figure
         if figure.stuck and rule.reward.since_best <= limits[f"notice.{figure.stuck}"]:
             x = math.nan
+        if figure.flat and not rule.reward.flat:
+            x = math.nan
         rungs: Sequence[Rung] = self._fixed.get(id(limits)) or self._rungs(limits)
         if figure.change:
             eased = self._eases is not None and self._eases.falls
@@ -77,7 +79,8 @@ class Declared(Rule):
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        scopes = ("", "token mean" if setup.config.token_mean else "other mean")
+        mean = "token mean" if setup.config.token_mean else "other mean"
+        scopes = ("", mean, "known loss" if setup.config.known else "unknown loss")
         self._blamed: list[_Compared] = []  # the figures that the flag is about
         self._figures = [_Compared(figure, setup) for figure in self.data.figures if figure.only in scopes]
 
@@ -91,13 +94,13 @@ class Declared(Rule):
         first = found[0][0].metric
         if data.constant and first.count >= 5 and first.run == 0 and not any(first.last(20)):
             return Reading(N_A, data.constant)
-        if first.count < found[0][0].figure.after:
-            return warming(found[0][0].figure.after - first.count)
         grown = [(each, x) for each, x in found if each.metric.count >= each.figure.after]
         reading = self.compare(
             partial(self._message, frame, found, grown),
             lambda limits: [each.clause(x, limits, self) for each, x in grown],
         )
+        if (missing := found[0][0].figure.after - first.count) > 0 and not (reading.raw or self.flag):
+            return warming(missing)
         if reading.raw or self.flag:
             reading.lasts = not reading.level and any(each.figure.take == "run" and x > 0 for each, x in found)
             reading.message = reading.words()

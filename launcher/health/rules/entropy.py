@@ -9,7 +9,7 @@ from launcher.health.clauses import POSITIVE, Clause, Measure, Rung, Values, run
 from launcher.health.frame import Frame
 from launcher.health.rules.base import Rule, Setup, moved, reference, warming
 from launcher.health.state import Reading
-from launcher.record.levels import FLAGS, NOTICE, OK, SERIOUS, WARN
+from launcher.record.levels import FLAGS, N_A, NOTICE, OK, SERIOUS, WARN
 
 _NOTHING_LEFT = 0.02  # entropies at or below this say nothing when they halve
 _SPANS = {span: f"ratio_{span}" for span in (5, 10, 20)}
@@ -17,7 +17,20 @@ _FEWEST = 4  # values from which a fall is judged
 _ENTROPY = Measure(metric=keys.ENTROPY)
 _MIDDLE, _SMOOTH = (Measure(words, keys.ENTROPY, POSITIVE) for words in ("median of 3 steps", "smoothed"))
 _LOWEST = _SMOOTH._replace(fixed=True)
+_ROUNDED = 1.001
 _BABBLE = 1.3  # times the first entropy: near the top of what it can be, and not from the beginning
+
+
+def _highest(setup: Setup) -> float:
+    """The highest possible entropy of a token."""
+    return math.log(setup.vocabulary) if setup.vocabulary else math.nan
+
+
+def _beyond(x: float, setup: Setup) -> Reading | None:
+    """The reading of an entropy that no token can have."""
+    if not x > (top := _highest(setup)) * _ROUNDED:
+        return None
+    return Reading(N_A, f"entropy {number(x)} is above the highest possible {number(top)}: not of a token")
 
 
 class EntropyCollapse(Rule):
@@ -30,6 +43,8 @@ class EntropyCollapse(Rule):
 
     def rate(self, frame: Frame, x: float) -> Reading:
         (entropy,) = self.models
+        if impossible := _beyond(x, self.setup):
+            return impossible
         if entropy.count < _FEWEST:
             return warming(_FEWEST - entropy.count)
         now, count = entropy.then(0), entropy.count
@@ -76,10 +91,12 @@ class EntropyRise(Rule):
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self._top = math.log(setup.vocabulary) if setup.vocabulary else math.nan
+        self._top = _highest(setup)
 
     def rate(self, frame: Frame, x: float) -> Reading:
         (entropy,) = self.models
+        if impossible := _beyond(x, self.setup):
+            return impossible
         if entropy.known < 3:
             return warming(4 - entropy.known)
         usual, past, back = entropy.low, reference(entropy), entropy.reached(x)

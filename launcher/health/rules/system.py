@@ -27,9 +27,11 @@ _FULL_FOR = 30.0  # seconds
 _RATIO = Measure("× usual time", span=POSITIVE)
 _AGO = Measure("× the time 50 to 100 steps ago", span=POSITIVE)
 _NO_STEP = Measure("seconds without a step", span=POSITIVE)
+_OPENING = Measure("seconds of the first step", span=POSITIVE)
 _SILENCE = Measure("seconds since the last step", span=POSITIVE)
 _BETWEEN = Measure("seconds above {} % between steps", span=POSITIVE)
 _GROWTH, _LEFT = Measure("smallest growth"), Measure("steps until full")
+_FILTER = "algorithm.filter_groups.enable"
 _BOTH = frozenset(names[0].removeprefix(keys.PARTS) for names in (keys.VALIDATION_TIME, keys.SAVING_TIME))
 
 
@@ -141,7 +143,7 @@ class _MemoryRule(Rule):
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self._total = setup.memory[self.place] or 0.0
-        self._use = Measure("GB in use", self.needs[0], (0.0, self._total), fixed=True)
+        self._use = Measure("GB in use", self.needs[0], POSITIVE, fixed=True)
         self._between = _BETWEEN._replace(than=100 * self.limits.raising["notice.sampled"])
         self._last: deque[float] = deque(maxlen=3 * _THIRD + 1)
         self._count = 0
@@ -209,7 +211,8 @@ class _MemoryRule(Rule):
         last = list(self._last)
         if self.own_only and self._count > _FIRST:  # training reserves a GPU's memory in as few steps
             fast = [_THIRD * (after - before) for before, after in pairwise(last[-_FAST - 1 :])]
-            if min(fast, default=0.0) > self.limits.raising["notice.fast"] * self._total:
+            at = self.limits.raising.at["notice"]
+            if min(fast, default=0.0) > min(at["fast"] * self._total, at["fast_gb"]):
                 return fast
         if (self.own_only and not self._own) or self._count < 40 or len(last) <= 3 * _THIRD:
             return []
@@ -278,9 +281,18 @@ class Stall(Rule):
             self._live, self._waiting_since = True, self._waiting_since if followed else now
             self._last_step = self._last_step if followed else None
         waited = now - (now if self._waiting_since is None else self._waiting_since)
-        reading = self.compare("", lambda limits: self._silence(limits, waited))
+        opened, usual = (None if self._gaps else self.signals.first_step) or (math.nan, None)
+        opening = now - opened
+        reading = self.compare(
+            "", lambda limits: [*self._silence(limits, waited), self._opening(limits, opening, usual)]
+        )
         seen = ", no writer is seen here" if reading.raw and self.signals.written_here is False else ""
         if self._last_step is None or not self._gaps:
+            if reading.raw and not reading.about(0, 1):
+                known = "" if usual is None else f" (usual {duration(usual)})"
+                filtered = "; the filter may drop most groups" if self.config.flag(_FILTER) else ""
+                reading.message = f"the first step has taken {duration(opening)}{known}{filtered}"
+                return reading
             begun = "the start" if self._last_step is None else "the last step"
             reading.message = f"{'no step for ' if reading.raw else ''}{duration(waited)} since {begun}{seen}"
             return reading
@@ -294,6 +306,12 @@ class Stall(Rule):
         usual, longest = median(self._gaps), max(self._gaps)
         silent = rungs(limits, ">", lambda at: max(at["median"] * usual, at["longest"] * longest, at["seconds"]))
         return [(waited, self._known(silent), _SILENCE)]
+
+    def _opening(self, limits: Values, seconds: float, usual: float | None) -> Clause:
+        """How long the first step takes, which may be the only one."""
+        at = limits.at["warn"]
+        most = at["first_unknown"] if usual is None else max(at["first"] * usual, at["first_seconds"])
+        return seconds, self._known([(WARN, ">", most)]), _OPENING
 
     def _known(self, rungs: Sequence[Rung]) -> Sequence[Rung]:
         """The limits; without a known writer only a NOTICE, where WARN would be."""

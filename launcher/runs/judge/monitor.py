@@ -76,6 +76,7 @@ class Monitor:
         self._phases = framework is None or framework.own  # those of another framework are not known
         self.phase = "config" if self._phases else ""
         self.phase_since: float | None = None
+        self._first_step: float | None = None  # when its rollout began
         self.step: int | None = None
         self.total: int | None = None
         self.rollout: Rollout | None = None
@@ -164,10 +165,16 @@ class Monitor:
         """Writes and judges the steps that are complete; returns them."""
         return self._judge(self._merger.take(now, most))
 
-    def tick(self, now: float, gpu: tuple[float, float] | None, host: tuple[float, float] | None) -> None:
-        """Judges what depends on the time: silence and memory (used and total, bytes)."""
+    def tick(
+        self, now: float, gpu: tuple[float, float] | None, host: tuple[float, float] | None, usual: float | None = None
+    ) -> None:
+        """Judges what depends on the time: silence, memory (used and total, bytes), and the first step, which takes
+        `usual` seconds.
+        """
         if self.written_here is None or not self.complete:
-            self._sink.health(self.checklist.tick(now, gpu=gpu, host=host, written_here=self.written_here), now)
+            first = None if self._first_step is None or self._begun else (self._first_step, usual)
+            changes = self.checklist.tick(now, gpu=gpu, host=host, written_here=self.written_here, first_step=first)
+            self._sink.health(changes, now)
 
     @property
     def over(self) -> bool:
@@ -316,6 +323,8 @@ class Monitor:
             if self.phase == "validate-first" and now > (self.phase_since or now):
                 self._taken["validate"].append(now - (self.phase_since or now))
             self.phase, self.phase_since = phase, now
+            if self._first_step is None and phase == "rollout":
+                self._first_step = now
             if not self._begun:
                 self._sink.phase(phase, step, now)
             elif phase in _OF_SOME_STEPS:

@@ -216,7 +216,8 @@ class Feed:
             gpus = [(gpu.used, gpu.total) for gpu in sample.gpus if gpu.total and gpu.used is not None]
             fullest = max(gpus, key=lambda gpu: gpu[0] / gpu[1], default=None)
             self.stalls.gpu_busy = any((gpu.util or 0) > _GPU_IDLE and gpu.only_of_run for gpu in sample.gpus)
-            self.monitor.tick(now, fullest, (sample.host.used or 0, sample.host.total or 0))
+            host = sample.host.used or 0, sample.host.total or 0
+            self.monitor.tick(now, fullest, host, self.stalls.first_step)
             if not sample.nodes:
                 self._host.append(sample.host)
             if self._of.info.replay_of or self.monitor.written_here is False:  # this is not its machine

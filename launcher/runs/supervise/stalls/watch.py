@@ -159,6 +159,12 @@ class StallWatch:
             text = report(facts, self._attempt.console, self._run.machine, self.found)
             write_atomic(self._attempt.stall, text.encode())
 
+    @property
+    def first_step(self) -> float | None:
+        """The most seconds that the first step usually takes; None where that is unknown."""
+        span = self._usual.spans.get(STAGES[-1]) if self._usual is not None else None
+        return span[1] if span is not None else None
+
     def stage(self) -> Stage:
         """Where the run is and what is usual there."""
         monitor = self._monitor
