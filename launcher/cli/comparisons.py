@@ -1,7 +1,10 @@
 """Commands that put runs side by side, try the fixes of a flag, and show the verdicts."""
 
 import re
+import signal
+import subprocess
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,12 +15,14 @@ from launcher.cli.output import Follow, Force, Json, Yes, confirm, find, put, pu
 from launcher.cli.screen import ScreenRequest, on_terminal
 from launcher.core.errors import UserError
 from launcher.core.format import counted, number
+from launcher.core.tail import LineTail
 from launcher.record.layout import RunDir
 
 if TYPE_CHECKING:
     from launcher.compare.trial_runs import TrialPlan
     from launcher.compare.trial_verdicts import Trials
 
+_LOOK = 0.2  # seconds between two looks at what trials say
 _AGAIN = 30.0  # seconds until `report --follow` writes again
 _NEXT = re.compile(r",(?=\+*[A-Za-z_][\w.]*=)")
 
@@ -141,20 +146,40 @@ def try_(
     from launcher.compare.trial_runs import plan
 
     arms = [_NEXT.split(each) for each in changes or []]
-    _carry_out(plan(find(run), rule, arms, count=steps, at=checkpoint, most=limit), yes=yes, force=force, json=json)
+    planned = plan(find(run), rule, arms, count=steps, at=checkpoint, most=limit)
+    _carry_out(planned, arms, yes=yes, force=force, json=json)
 
 
-def _carry_out(planned: "TrialPlan", *, yes: bool, force: bool, json: bool) -> None:
-    from launcher.compare.trial_runs import carry_out
+def _carry_out(planned: "TrialPlan", arms: Sequence[Sequence[str]], *, yes: bool, force: bool, json: bool) -> None:
+    """Carries out trials in a process that continues if this one or its terminal ends; an interruption ends both."""
+    from launcher.compare.trial_runs import start_apart
     from launcher.compare.trial_verdicts import trials_of
 
     for line in (f"{planned.name}:", *planned.lines, f"cost: {planned.cost}"):
         say(line)
     confirm("Start the trials?", yes, f"trials of run {planned.run.id}")
-    with refusals():
-        carry_out(planned, say, force=force)
+    process, log = start_apart(planned, arms, force=force), LineTail(planned.run.trials_log)
+    try:
+        for line in _followed(process, log):
+            say(line)
+    except KeyboardInterrupt:
+        process.send_signal(signal.SIGINT)
+        process.wait()
+        raise
+    if process.returncode:
+        raise typer.Exit(process.returncode)
     started = (planned.onset.rule, planned.step)
     _show([each for each in trials_of(planned.run.id) if (each.rule, each.step) == started][:1], json)
+
+
+def _followed(process: "subprocess.Popen[bytes]", log: LineTail) -> Iterator[str]:
+    """The lines of a log as a process writes them, until it has ended."""
+    while True:
+        ended = process.poll() is not None
+        yield from (line.decode(errors="replace") for line in log.read())
+        if ended:
+            return
+        time.sleep(_LOOK)
 
 
 def _try_faster(parent: RunDir, count: int | None, at: int | None, *, yes: bool, force: bool, json: bool) -> None:
@@ -187,6 +212,9 @@ def _list(run: str | None, json: bool) -> None:
     parent = find(run).id if run else None
     if waiting := waiting_trials(parent):
         say(f"{counted(len(waiting), 'trial')} in the queue: {', '.join(each.id for each in waiting)}")
+    if run and not json:
+        for line in LineTail(find(run).trials_log).read():
+            say(line.decode(errors="replace"))
     if (found := trials_of(parent)) or json or not waiting:
         _show(found, json)
 

@@ -4,16 +4,19 @@ The failure of a run is isolated in the same way: its own steps are the control.
 """
 
 import contextlib
+import json
 import math
 import os
 import statistics
+import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from launcher import settings
 from launcher.compare.isolation import ISOLATION, failure_of
 from launcher.compare.trial_verdicts import DIFFERENT, facts_of, judge, settled, waiting_trials
+from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.core.format import counted, duration
 from launcher.core.text import near_hint
@@ -35,11 +38,12 @@ from launcher.runs.watch.last_change import Change
 from launcher.runs.watch.parent import Parent
 from launcher.runs.watch.possible import Verb
 from launcher.runs.watch.proposals import proposals
-from launcher.runs.watch.turns import free_gpus
+from launcher.runs.watch.turns import free_gpus, turns
 from launcher.verl.config import GPUS, NODES
 
 POLL = 1.0  # seconds
 _CORES = 2  # that a run on the CPU keeps busy
+_ASK = 10.0  # seconds after which the queue is asked again what a trial waits for
 _MORE = 12  # steps after the one at which the flag was up: as many as it takes to compare rewards
 
 
@@ -156,10 +160,20 @@ def _subject(run: Parent, rule: str | None, changes: Sequence[Sequence[str]]) ->
     raise UserError(f"{never}, and {unknown}", f"name one to isolate: ppo-tui try {run.id} KEY=VALUE")
 
 
-def start_apart(planned: TrialPlan) -> None:
-    """Runs the trials in a process of its own."""
-    named = () if planned.onset.rule == ISOLATION else ("--rule", planned.onset.rule)
-    try_apart(planned.run, *named, "--checkpoint", str(planned.step))
+def start_apart(
+    planned: TrialPlan, changes: Sequence[Sequence[str]] = (), *, force: bool = False
+) -> "subprocess.Popen[bytes]":
+    """Runs the trials of a plan in a process of its own; `changes` are those that it was made of. Raises OSError."""
+    options = {
+        "rule": None if planned.onset.rule == ISOLATION else planned.onset.rule,
+        "changes": changes,
+        "count": planned.until - planned.step,
+        "at": planned.step,
+        "most": max(len(planned.arms) - 1, 1),
+    }
+    words = [planned.run.id, json.dumps(options), "force" if force else ""]
+    planned.run.trials_log.write_bytes(b"")
+    return detached(["launcher.compare.trial_process", *words], planned.run.trials_log)
 
 
 def try_apart(run: RunDir, *options: str) -> None:
@@ -199,7 +213,7 @@ def carry_out(
     Returns the started ones. A trial that cannot start is left out with the reason; for the control run this is a
     UserError. An interruption ends all. `begin` starts or queues one, as `enqueue` does.
     """
-    runs: list[RunDir] = []
+    runs, waits = list[RunDir](), _Waits(narrate)
     going: dict[str, tuple[RunDir, Sequence[str]]] = {}
     try:
         for arm in planned.arms:
@@ -215,6 +229,7 @@ def carry_out(
             narrate(f"queued {run.id}: {' '.join(arm) or 'the control run'}")
         while going:
             time.sleep(poll)
+            waits.look(going)
             for run, changes in list(going.values()):
                 if _over(run, changes, narrate):
                     del going[run.id]
@@ -225,6 +240,26 @@ def carry_out(
         for run, _ in going.values():
             end(run)
     return [run for run in runs if run.path.exists()]
+
+
+class _Waits:
+    """Reports what the next trial waits for in the queue, each reason once."""
+
+    def __init__(self, narrate: Narrate) -> None:
+        self._narrate, self._told, self._looked = narrate, "", -_ASK
+
+    def look(self, going: Collection[str]) -> None:
+        """Looks now and then; trials that wait for another one have no reason of their own."""
+        if time.monotonic() - self._looked < _ASK:
+            return
+        self._looked = time.monotonic()
+        turn = next((each for each in turns() if each.entry.id in going), None)
+        if turn is None or any((paths.runs_dir() / id).exists() for id in going):
+            return
+        told = f"{turn.entry.id} waits in the queue {paths.queue_dir()}: {turn.waits}"
+        if turn.waits and told != self._told:
+            self._told = told
+            self._narrate(told)
 
 
 def _over(run: RunDir, changes: Sequence[str], narrate: Narrate) -> bool:

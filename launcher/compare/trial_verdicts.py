@@ -41,7 +41,8 @@ class TrialFacts:
     rose.
 
     `critical` and `warned` are those of them at this level at its end; `last` is its last step, `planned` its planned
-    one; `scores` is its reward by step, `undoes` as in `Origin`, `started` in unix seconds.
+    one; `scores` is its reward by step, `undoes` as in `Origin`, `started` in unix seconds, `release` the
+    number of good steps after which the flag clears.
     """
 
     run: str
@@ -57,6 +58,7 @@ class TrialFacts:
     warned: frozenset[str] = frozenset()
     undoes: str | None = None
     started: float = 0.0
+    release: int = 1
 
     @property
     def control(self) -> bool:
@@ -163,8 +165,11 @@ def judge(trials: Sequence[TrialFacts], known: frozenset[str] = frozenset()) -> 
 
 
 def settled(facts: TrialFacts) -> bool:
-    """Whether more steps would not change the verdict: the flag is CRITICAL again."""
-    return facts.level == Level.CRITICAL
+    """Whether more steps would not change the verdict: the flag is CRITICAL again, or at WARN with too few left to
+    clear it, through which the control run goes for its rewards.
+    """
+    lasts = facts.level >= Level.WARN and facts.planned - facts.last < facts.release
+    return facts.level == Level.CRITICAL or (lasts and not facts.control)
 
 
 def facts_of(run: RunDir) -> TrialFacts | None:
@@ -300,4 +305,5 @@ def _facts(run: RunDir, info: RunInfo, origin: Origin) -> TrialFacts:
         warned=frozenset(warned - ours),
         undoes=origin.undoes,
         started=info.created or 0.0,
+        release=next((check.debounce[2] for check in state.checks if check.rule == rule and check.debounce), 1),
     )

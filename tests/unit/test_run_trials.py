@@ -15,6 +15,7 @@ from waiting import wait_for, wait_until
 
 from launcher.compare.trial_runs import TrialPlan, carry_out, enqueue, plan, start_apart
 from launcher.compare.trial_verdicts import trials_of, waiting_trials
+from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.health.catalogue import rules
 from launcher.metrics.records import StepRecord
@@ -273,7 +274,8 @@ def test_trials_wait_in_the_queue_and_what_cannot_start_is_left_out(
     assert "left out actor.lr=1e-5: no room" in said
     assert any(line.startswith("left out trainer.gpus=2: trainer.n_gpus_per_node cannot change") for line in said)
     with pytest.raises(UserError, match="the control run cannot start: no room"):
-        carry_out(planned, begin=skipped, force=True, poll=0.05)
+        carry_out(planned, said.append, begin=skipped, force=True, poll=0.05)
+    assert any(f" waits in the queue {paths.queue_dir()}: no room" in line for line in said)
     assert not queued.entries(), "those that still wait are withdrawn"
 
 

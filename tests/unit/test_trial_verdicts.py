@@ -42,6 +42,26 @@ def test_only_what_ends_well_beside_a_sick_twin_is_fixed(
         assert arms[1].verdict == trials.NO_EFFECT
 
 
+@pytest.mark.parametrize(
+    "changes, level, last, certain",
+    [
+        (("a=1",), Level.CRITICAL, 1, True),
+        ((), Level.CRITICAL, 1, True),
+        (("a=1",), Level.WARN, 15, False),  # five good steps clear it
+        (("a=1",), Level.WARN, 16, True),
+        ((), Level.WARN, 16, False),
+        (("a=1",), Level.NOTICE, 19, False),
+    ],
+)
+def test_a_verdict_is_certain_where_the_flag_cannot_clear_any_more(
+    changes: tuple[str, ...], level: Level, last: int, certain: bool
+) -> None:
+    trial = replace(facts(changes, level, [0.2] * 12, "running"), last=last, planned=20, release=5)
+    assert trials.settled(trial) is certain
+    if certain and changes:
+        assert judge([trial, facts((), Level.CRITICAL, [])])[-1].verdict == trials.NO_EFFECT
+
+
 def test_a_twin_repeats_the_trouble_with_another_flag_that_its_parent_had() -> None:
     """Sampling on a GPU is not repeatable: KL-2 in the run, KL-4 in its control run, on an H100 at lr 1e-4."""
     control = replace(facts((), Level.OK, [0.2] * 12), critical=frozenset({"KL-4"}), others=frozenset({"KL-4"}))

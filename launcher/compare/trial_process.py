@@ -1,0 +1,36 @@
+"""Carries out trials in a process of its own, so that they are judged to their end if the terminal or the command goes.
+
+Its output is trials.log of the run. An interruption ends the trials.
+"""
+
+import json
+import signal
+import sys
+
+from launcher.compare.trial_runs import carry_out, plan
+from launcher.core.errors import UserError
+from launcher.record.layout import find
+
+
+def main(run: str, options: str, force: str) -> int:
+    """Plans the trials again, as `start_apart` was given them, and carries them out. Returns the exit code."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that does not wait ignores it for us
+    try:
+        carry_out(plan(find(run), **json.loads(options)), _tell, force=force == "force")
+    except UserError as error:
+        _tell(f"error: {error.message}")
+        if error.hint:
+            _tell(f"hint: {error.hint}")
+        return error.exit_code
+    except KeyboardInterrupt:
+        _tell("interrupted: the trials were ended")
+        return 130
+    return 0
+
+
+def _tell(text: str) -> None:
+    print(text, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
