@@ -5,6 +5,7 @@ import math
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tables import tabled
 
 from tui.kit.drawing.scale import LABEL, labels, log_scale, step_limit, stride, value_scale
 
@@ -51,27 +52,7 @@ def test_labels_of_an_axis_differ_fit_their_column_and_are_true(ends, rows):
     assert all(abs(told(label) - tick) <= 1e-3 * distance for label, tick in zip(written, ticks, strict=True))
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "rows", "written"),
-    [
-        (0.0, 0.412, 3, ["0", "0.25", "0.50"]),
-        (0.0, 0.49, 5, ["0", "0.25", "0.50"]),
-        (0.26, 0.83, 5, ["0.2", "0.4", "0.6", "0.8", "1.0"]),
-        (0.26, 0.83, 4, ["0.25", "0.50", "0.75", "1.00"]),
-        (0.22, 0.54, 12, ["0.2", "0.3", "0.4", "0.5", "0.6"]),
-        (1600.0, 1900.0, 3, ["1.6k", "1.8k", "2.0k"]),
-        (-188453.0, 0.0, 5, ["-200k", "-100k", "0"]),
-        (0.0, 0.0004, 3, ["0", "2e-4", "4e-4"]),
-        (-0.0005, 0.0, 3, ["-5e-4", "0"]),
-        (0.5, 0.5, 3, ["0.45", "0.50", "0.55"]),
-        (11.62352, 11.62408, 3, ["11.623", "11.624", "11.625"]),
-        (1.2345e6, 1.2346e6, 4, ["1.234M", "1.235M"]),
-        (-1234.2, -1233.9, 4, ["-1.24k", "-1.23k"]),
-        (9.9e-7, 1e-6, 4, ["9.9e-7", "1e-6"]),
-        (11.62, 11.62 + 1e-6, 3, ["10", "12", "14"]),
-        (0.0, 0.0, 2, ["0", "1"]),
-    ],
-)
+@tabled
 def test_ticks_are_round(low, high, rows, written):
     assert labels(value_scale(low, high, rows).ticks) == written
 

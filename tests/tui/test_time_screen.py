@@ -126,9 +126,9 @@ def test_looks(shot, make, kind, size):
 LOGS = Path(__file__).parent.parent / "data" / "logs"
 
 
-def store_of(name):
+def store_of(name, last=None):
     store = SeriesStore()
-    for line in gzip.decompress((LOGS / f"{name}.jsonl.gz").read_bytes()).splitlines():
+    for line in gzip.decompress((LOGS / f"{name}.jsonl.gz").read_bytes()).splitlines()[:last]:
         row = json.loads(line)
         store.add(StepRecord(row["step"], float(row["step"]), None, read_metrics(row["data"])))
     return store
@@ -152,6 +152,7 @@ def test_the_parts_of_a_real_step_make_up_the_whole(name):
     assert sum(split.share(part) for part in split.parts) == pytest.approx(1)
     assert (split.parts["critic"] == 0) is (name == "grpo")
     assert 0.3 < usual.seconds / split.seconds < 3
+    assert [usual_split(store_of(name, last)) is None for last in (1, 3)] == [True, False]
 
 
 def test_bars_share_a_scale_and_parts_are_told_apart_without_colour():

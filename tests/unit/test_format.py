@@ -5,37 +5,12 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import tabled
 
 from launcher.core.format import duration, gib, number, remaining, roughly
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (None, "–"),
-        (math.nan, "nan"),
-        (math.inf, "inf"),
-        (-math.inf, "-inf"),
-        (0.0, "0"),
-        (-0.0, "0"),
-        (1e-6, "1e-6"),
-        (0.000123, "1.2e-4"),
-        (0.00123, "0.001"),
-        (0.118, "0.118"),
-        (1.474, "1.47"),
-        (16.34, "16.3"),
-        (99.2, "99.2"),
-        (999.6, "1000"),
-        (2222.4, "2222"),
-        (212.0, "212"),
-        (12345.6, "12.3k"),
-        (999900.0, "1000k"),
-        (1.5e6, "1.5M"),
-        (-2.5e9, "-2.5G"),
-        (1e308, "1e308"),
-        (-188453.0, "-188k"),
-    ],
-)
+@tabled
 def test_figures_as_people_read_them(value: float | None, text: str) -> None:
     assert number(value) == text
 

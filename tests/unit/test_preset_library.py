@@ -153,6 +153,7 @@ def test_the_preset_for_a_machine(gpus, name):
     found, why = recommend(gpus)
     assert found == name
     assert str(len(gpus) or "no GPU") in why
+    assert ("too small" in why) is (name == "toy-cpu" and gpus != [])
 
 
 def test_what_needs_say():

@@ -5,6 +5,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import tabled
 
 from launcher.core.text import clean, did_you_mean, nearest
 from launcher.metrics.glossary import meanings
@@ -38,23 +39,7 @@ def test_plain_text_stays(text: str) -> None:
     assert clean(text) == text
 
 
-@pytest.mark.parametrize(
-    ("raw", "shown"),
-    [
-        ("\x1b[36m(Task pid=1)\x1b[0m hi\x1b[32m [repeated]\x1b[0m", "(Task pid=1) hi [repeated]"),
-        ("a\x1b]0;title\x07b", "ab"),
-        ("a\x1b]0;title\x9cb", "ab"),
-        ("\x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\", "link"),
-        ("\x1b]52;c;cut off\nthe next line stays", "\nthe next line stays"),
-        ("\x1b[?1049h\x1b[2J\x1b[H", ""),
-        ("\x1b(B\x1bc\x1b7", ""),
-        ("\x9b31mred", "red"),
-        ("abc\u202egnp.exe", "abcgnp.exe"),
-        ("half \ud83d of a pair", "half  of a pair"),
-        ("a\tb", "a   b"),
-        ("72 → 86 ✓ 中文", "72 → 86 ✓ 中文"),
-    ],
-)
+@tabled
 def test_what_is_removed(raw: str, shown: str) -> None:
     assert clean(raw) == shown
 
