@@ -50,7 +50,7 @@ async def test_a_failed_run_shows_cause_evidence_fixes_and_then_the_log(make, fa
         for keys, at in (("down", (None, checks.first)), ("down up up", (names[-1], None)), ("escape", (None, None))):
             await user(*keys.split())
             assert (panel(user).cursor, checks.cursor) == at
-        for keys in (("down", "e"), ("d", "e")):
+        for keys in (("down", "e"), ("d", "e"), ("enter",)):
             await user(*keys, "EditorScreen")
             draft = user.screen.draft
             assert draft.loaded().preset.actor.ppo_micro_batch_size_per_gpu == 1

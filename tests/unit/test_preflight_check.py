@@ -98,6 +98,17 @@ def test_a_start_prints_the_warnings_of_its_preflight(monkeypatch: pytest.Monkey
         assert f"{each.level} {each.id}: {each.message}; {each.fix}" in said
 
 
+def test_a_check_ahead_is_old_once_a_file_changed_but_not_a_folder(tmp_path: Path) -> None:
+    (file := tmp_path / "rows.parquet").touch()
+    (folder := tmp_path / "folder").mkdir()
+    what = subject(load("toy-cpu", [f"data.train={file}", f"data.val={folder}"]))
+    before = gate.stamps(what)
+    (folder / "more").touch()
+    assert gate.stamps(what) == before
+    file.write_text("more")
+    assert gate.stamps(what) != before
+
+
 @pytest.mark.e2e
 @pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="needs veRL: pip install ppo-tui[cpu]")
 def test_a_forced_run_remembers_what_had_been_found(ppo_tui, tmp_path: Path):

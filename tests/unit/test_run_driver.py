@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from waiting import wait_until
+from waiting import PATIENCE, wait_until
 
 from launcher.record.process import ProcessId, processes_of_runs, run_processes, session_members
 from launcher.record.ray_session import RaySession
@@ -17,10 +17,10 @@ from launcher.runs.supervise import driver
 
 TREE = """
 import os, signal, subprocess, sys, time
-if sys.argv[1] == "stubborn":
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+stubborn = sys.argv[1] == "stubborn"
+signal.signal(signal.SIGTERM, signal.SIG_IGN if stubborn else lambda *_: sys.exit(print("closed", flush=True)))
 child = "import os, signal as s, time; os.setpgid(0, 0); s.signal(s.SIGTERM, s.SIG_IGN); time.sleep(60)"
-for _ in range(2):
+for _ in range(0 if sys.argv[1] == "alone" else 2):
     subprocess.Popen([sys.executable, "-c", child])
 print("up", flush=True)
 time.sleep(60)
@@ -33,18 +33,19 @@ def start(tmp_path: Path, kind: str = "gentle") -> tuple["subprocess.Popen[bytes
     wait_until(lambda: b"up" in console.read_bytes())
     leader = ProcessId.of(process.pid)
     assert leader is not None
-    wait_until(lambda: len(session_members(leader)) == 3)
+    wait_until(lambda: len(session_members(leader)) == (1 if kind == "alone" else 3))
     return process, leader
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["gentle", "stubborn"])
+@pytest.mark.parametrize("kind", ["gentle", "stubborn", "alone"])
 def test_stop_leaves_nothing_of_the_session_and_touches_nobody_else(tmp_path: Path, kind: str) -> None:
     bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     process, leader = start(tmp_path, kind)
     threading.Thread(target=process.wait, daemon=True).start()  # the supervisor reaps its child all the time
-    assert driver.stop(leader, patience=0.5) == []
+    assert driver.stop(leader, patience=PATIENCE if kind == "alone" else 0.5) == []
     assert session_members(leader) == [] and not leader.alive()
+    assert kind != "alone" or b"closed" in (tmp_path / "console.log").read_bytes()
     assert bystander.poll() is None
     bystander.kill()
     bystander.wait()

@@ -180,6 +180,13 @@ def test_reading_as_it_is_written_is_reading_at_once(run: RunDir) -> None:
         assert one and other and one.stages == pytest.approx(other.stages, abs=2e-3), step
 
 
+@pytest.mark.parametrize(("whole", "first"), [(True, 1), (False, 3)])
+def test_a_page_has_the_newest_60_steps_a_command_all(run: RunDir, whole: bool, first: int) -> None:
+    span_runs.write_spans(run.attempt(1), span_runs.made_up(62, gpus=1, requests=1))
+    (timing := Timing(run, whole=whole)).poll(False)
+    assert [*timing.seconds()] == [*range(first, 63)]
+
+
 def test_without_spans_the_timers_give_a_rough_picture(run: RunDir) -> None:
     for path in run.attempt(1).spans.iterdir():
         path.unlink()
