@@ -85,18 +85,18 @@ def rungs(
 
 
 def worst(clauses: Iterable[Clause]) -> Level:
-    """The highest level among clauses; a figure above what it can be is on another scale, and has none."""
+    """The highest level among clauses; a share above 1 is on another scale, and has none."""
     found = OK
     for now, rungs, measure in clauses:
         for level, side, value in rungs if now == now else ():  # not nan
-            if level > found and HOLDS[side](now, value) and now <= measure.span[1] * _ROUNDED:
+            if level > found and HOLDS[side](now, value) and (now <= _ROUNDED or measure.span[1] != 1):
                 found = level
     return found
 
 
 def _possible(now: float, measure: Measure) -> float:
-    """A figure that can be as high; nan for others."""
-    return now if now <= measure.span[1] * _ROUNDED else math.nan
+    """A figure; nan for a share above 1."""
+    return now if now <= _ROUNDED or measure.span[1] != 1 else math.nan
 
 
 def bounds(
