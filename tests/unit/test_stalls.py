@@ -25,7 +25,8 @@ from launcher.record.machine import GpuSample, MachineSample
 from launcher.record.process import ProcessId
 from launcher.record.standstill import HangFacts, RayView, Seen, Stack, Standstill
 from launcher.record.state import RunState
-from launcher.runs.judge.monitor import Monitor, Sink
+from launcher.runs.judge.monitor import Monitor
+from launcher.runs.judge.sink import Sink
 from launcher.runs.supervise.failures import FailureLog
 from launcher.runs.supervise.stalls.activity import Patience, Stage
 from launcher.runs.supervise.stalls.collectives import standing

@@ -4,7 +4,8 @@ from tables import tabled
 
 from launcher.health.checklist import Checklist
 from launcher.record.state import RunState, TrackedRun
-from launcher.runs.judge.monitor import Monitor, Sink
+from launcher.runs.judge.monitor import Monitor
+from launcher.runs.judge.sink import Sink
 
 
 def seen(text: str) -> tuple[TrackedRun, ...]:

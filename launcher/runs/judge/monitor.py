@@ -21,10 +21,10 @@ from launcher.metrics.merge import Merger
 from launcher.metrics.records import StepRecord, trains
 from launcher.preset.flow import times
 from launcher.record.check import flags_of
-from launcher.record.events import LevelChange
 from launcher.record.levels import Level
 from launcher.record.spans import Span
 from launcher.record.state import Rollout, RunState, TrackedRun
+from launcher.runs.judge.sink import Sink
 
 RECENT = 20  # steps whose durations carry the ETA
 _PAUSE = 10  # times the median: longer is a pause, not the pace
@@ -35,19 +35,6 @@ _OF_SOME_STEPS = ("validate", "save")
 _MARKED = ("update", *_OF_SOME_STEPS)
 _TIMING = "timing_s/"
 ChecklistMaker = Callable[[Mapping[str, Any]], Checklist]
-
-
-class Sink:
-    """Receives the results of a monitor; methods that a sink does not define drop them."""
-
-    def steps(self, records: list[StepRecord]) -> None:
-        """Steps that are complete, in order."""
-
-    def phase(self, phase: str, step: int | None, t: float) -> None:
-        """The run entered a phase."""
-
-    def health(self, changes: Iterable[LevelChange], t: float) -> None:
-        """Health rules rose or were released."""
 
 
 class Monitor:

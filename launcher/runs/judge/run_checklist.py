@@ -22,7 +22,8 @@ from launcher.record.events import LevelChange
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
 from launcher.record.machine import MachineSample
-from launcher.runs.judge.monitor import Monitor, Sink
+from launcher.runs.judge.monitor import Monitor
+from launcher.runs.judge.sink import Sink
 from launcher.runs.watch.log import Log, LogClock
 from launcher.runs.watch.responses import ToldByResponses
 from launcher.runs.watch.steps import earlier_steps

@@ -24,7 +24,7 @@ from launcher.metrics.records import StepRecord
 from launcher.record.events import EventLog, LevelChange, PhaseChange
 from launcher.record.layout import AttemptDir
 from launcher.record.machine import DiskSpace, MachineSample
-from launcher.runs.judge.monitor import Sink
+from launcher.runs.judge.sink import Sink
 
 _FULL_RATE = 3600.0  # seconds of one sample a second
 _MOST = 4 << 20  # bytes; then every second sample of the older half is dropped
