@@ -22,6 +22,7 @@ import pytest
 from fake_nvml import FakeGpu, FakeNvml
 from whole_run import whole_run
 
+from launcher.compare import trial_process
 from launcher.core import paths
 from launcher.metrics.records import StepRecord
 from launcher.record.attempt import OomKills
@@ -158,16 +159,19 @@ def _plain(path: Path) -> str:
     return json.dumps(value, indent=1) + "\n"
 
 
+@dataclass
 class _Ended:
     """A process that has ended."""
 
+    returncode: int = 0
+
     def poll(self) -> int:
-        return 0
+        return self.returncode
 
 
 @contextlib.contextmanager
 def _this_machine(written: _Written) -> Iterator[_Written]:
-    def detached(words: Sequence[str], *_: object) -> Any:
+    def detached(words: Sequence[str], log: Path, *_: object) -> Any:
         match words[0].rpartition(".")[2]:
             case "supervise":
                 written.note([run := RunDir(Path(words[1]))])
@@ -178,6 +182,9 @@ def _this_machine(written: _Written) -> Iterator[_Written]:
             case "queue_check":
                 with patch.object(sys, "argv", [*words]):
                     queue_check.main()
+            case "trial_process":
+                with log.open("a") as out, contextlib.redirect_stdout(out):
+                    return _Ended(trial_process.main(*words[1:]))
         return _Ended()
 
     def refused(*words: Any, **_: Any) -> None:
@@ -202,6 +209,7 @@ def _this_machine(written: _Written) -> Iterator[_Written]:
         patch("launcher.runs.supervise.spawn.oom_kills", lambda: OomKills()),
         patch("launcher.runs.supervise.spawn.detached", detached),
         patch("launcher.runs.act.queue_check.detached", detached),
+        patch("launcher.compare.trial_runs.detached", detached),
         patch.object(subprocess, "Popen", refused),
     ):
         FakeNvml([FakeGpu("GPU-a"), FakeGpu("GPU-b")]).install(gpus)
