@@ -18,7 +18,7 @@ from launcher.rivals.rows import Row, row_of
 if TYPE_CHECKING:
     from launcher.health.known import Known
 
-SHOWN = 3  # causes that a flag lists besides the leading one
+_SHOWN = 3  # causes that a flag lists besides the leading one
 _SOON = 3  # steps by which a cause may rise after what follows from it: rules differ in how long they wait
 Flags = Mapping[str, tuple[Level, int | None]]
 """Of the rules that flag a run, the level and the step at which it rose."""
@@ -67,8 +67,8 @@ def names(prefix: str) -> frozenset[str]:
 class _Flag(Case):
     """One flag among those that are on."""
 
-    def __init__(self, rule: str, on: Flags, known: "Known") -> None:
-        super().__init__(known.words, known.settings, verl=known.verl)
+    def __init__(self, rule: str, on: Flags, known: "Known", words: Mapping[str, str]) -> None:
+        super().__init__(words, known.settings, verl=known.verl)
         self.on, self.since, self.beyond = on, on[rule][1] or 0, known.beyond
 
     def named(self, word: str) -> str:
@@ -89,14 +89,11 @@ def explain(on: Flags, known: "Known") -> dict[str, Explained]:
 
     Flags with the same leading cause are one group, listed under the worst of them.
     """
-    cases = {rule: _Flag(rule, on, known) for rule in on}
+    words = known.words
+    cases = {rule: _Flag(rule, on, known, words) for rule in on}
     causes = {rule: case.judged(row for row in rows() if rule in row.explains)[0] for rule, case in cases.items()}
     following = _following(causes)
-
-    def root(rule: str) -> str:
-        return root(following[rule]) if rule in following else rule
-
-    roots = {rule: root(rule) for rule in on}
+    roots = {rule: _root(rule, following) for rule in on}
     leads = {rule: _lead(causes[rule]) for rule in set(roots.values())}
     groups: dict[str, list[str]] = {}
     for rule, first in roots.items():
@@ -117,16 +114,16 @@ def explain(on: Flags, known: "Known") -> dict[str, Explained]:
 def _following(causes: Mapping[str, Sequence[Judged]]) -> dict[str, str]:
     """The rule that each flag follows from, if one leads it; never in a circle."""
     following: dict[str, str] = {}
-
-    def root(rule: str) -> str:
-        return root(following[rule]) if rule in following else rule
-
     order = {id(row): place for place, row in enumerate(rows())}
     pairs = [(each.row, rule) for rule, found in causes.items() for each in takewhile(_is_flag, found)]
     for row, rule in sorted(pairs, key=lambda pair: order[id(pair[0])]):
-        if rule not in following and root(row.entry) != rule:
+        if rule not in following and _root(row.entry, following) != rule:
             following[rule] = row.entry
     return following
+
+
+def _root(rule: str, following: Mapping[str, str]) -> str:
+    return _root(following[rule], following) if rule in following else rule
 
 
 def _is_flag(each: Judged) -> bool:
@@ -146,4 +143,4 @@ def _others(found: Sequence[Judged], lead: Judged | None) -> tuple[Rival, ...]:
         for each in others
         if (each.leads and each.row.fixes) or (not lead and each.rival.supports and each.row.decides)
     )
-    return tuple(each.rival for each in open_)[:SHOWN]
+    return tuple(each.rival for each in open_)[:_SHOWN]
