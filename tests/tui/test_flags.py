@@ -40,7 +40,7 @@ async def test_enter_explains_the_worst_check_with_its_charts_and_limits(make, b
     (blown / "attempts/1/stall.txt").write_text("\n".join(f"frame {n}" for n in range(30)))
     async with make.open(blown) as user:
         await user("enter", "CheckDetailScreen", "...")
-        assert "since step 17 · KL-4 · 1/49" in head(user) and "e lower actor.lr from 1e-4 to 2e-5" in page(user)
+        assert "since step 17 · KL-4 · 1/49" in head(user) and "e lower actor.lr from 1e-4 to 5e-6" in page(user)
         shown = [chart for chart in user.screen.query("MetricChart") if chart.display]
         assert [chart.plot.title for chart in shown] == ["actor/reward_kl_penalty", "critic/score/mean"]
         assert [(mark.step, mark.sign) for mark in shown[0].plot.marks] == [(11, "▲"), (17, "✖")]

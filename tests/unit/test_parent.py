@@ -36,5 +36,5 @@ def test_planning_a_trial_reads_settings_and_preset_of_its_parent_once(
     monkeypatch.setattr(Path, "read_text", counted)
     monkeypatch.setattr(layers, "from_mapping", layered)
     planned = plan(run, "KL-1", changes)
-    assert planned.step == 4 and len(planned.arms) == (3 if changes else 4)
+    assert planned.step == 4 and len(planned.arms) == 3
     assert (read[f"runs/{run.id}/run.yaml"], read["preset"]) == (1, 1), read
