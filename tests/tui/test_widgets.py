@@ -11,6 +11,7 @@ from launcher.core.format import GIB
 from launcher.record.check import Check
 from launcher.record.levels import Level
 from launcher.record.machine import DiskSpace, GpuSample, HostSample
+from launcher.record.problem import Rival
 from launcher.record.state import Rollout
 from launcher.runs.watch.startup import DONE, ENDED, RUNNING, STAGES, WAITING, Stage, Startup
 from tui.kit.drawing.glyphs import to_ascii
@@ -57,6 +58,14 @@ def test_the_header_gives_up_the_name_before_state_and_verdict(make):
     assert header(state, 60) == " gsm8k-0.5b…  ● running · rollout 24/32  ▲ WARN KL-4  up 3m"
     assert header(state, 34) == " ● running  ▲ WARN KL-4"
     assert all(len(header(state, columns, name="n" * 70)) <= columns for columns in range(1, 120, 7))
+
+
+def test_a_row_without_room_for_both_has_the_leading_cause_or_the_message():
+    lead = Rival("rate-high", "Learning rate 30× the usual")
+    flag = Check("KL-2", "Update size", Level.WARN, "ppo_kl 0.3", lead=lead)
+    assert checklist([flag], 50, 3)[0] == " ▲ WARN     Learning rate 30× the usual"
+    assert checklist([flag], 78, 3)[0].endswith("Learning rate 30× the usual Update size: ppo_kl 0.3")
+    assert checklist([replace(flag, lead=None)], 50, 3)[0] == " ▲ WARN     ppo_kl 0.3"
 
 
 def startup(at, now, state="starting", usual=0.0, starts=3):

@@ -17,13 +17,13 @@ _BOTH = 70  # columns from which a row holds a name and a message
 def check_row(check: Check, name: int, chosen: bool = False) -> Row:
     """`▲ WARN Unrewarded drift KL rose by 0.10 ...`.
 
-    `name` is the width of its column; at 0 the row has the message, or the name if there is no message.
+    `name` is the width of its column; at 0 the row has the leading cause or the message, its name if there is neither.
     """
     sign, role = level_sign(check.level)
     level: Row = [(CURSOR if chosen else " ", "live"), (f"{sign} {check.level!s:<9}", role)]
     named, message = clean(check.heading), clean(check.symptom)
     if not name:
-        return [*level, (message if check.on and message else named, "text")]
+        return [*level, (message if check.on and message and check.lead is None else named, "text")]
     return [*level, *fit([(named, "text")], name), (f" {message}", "text" if check.on else "dim")]
 
 
