@@ -136,6 +136,7 @@ def test_ports_and_sessions(tmp_path: Path) -> None:
     assert ids(login.ray_sessions(tmp_path / "ray")) == [("LOGIN-3", "warning")]
 
 
+@pytest.mark.xdist_group("raylet")  # one case after the other: each sees all processes of this name
 @tabled
 def test_ray_without_the_leader_of_its_session_is_named_with_its_run(whose, live, fix, tmp_path, monkeypatch):
     """A process named raylet in a session of its own, whose leader ends; a run that may need it is waited for."""
@@ -158,7 +159,8 @@ def test_ray_without_the_leader_of_its_session_is_named_with_its_run(whose, live
     live, fix = (words.format(run=run.id, pid=pid, home=tmp_path) for words in (live, fix))
     try:
         wait_until(lambda: psutil.Process(pid).name() == "raylet")
-        now = " ".join(each.message + each.fix for each in login.ray_left())
+        mine = [each for each in login.ray_left() if run.id in each.message or str(pid) in each.fix]
+        now = " ".join(each.message + each.fix for each in mine)
         assert live in now and "kill" not in now and (f"run {run.id}" if whose else "other program") in now
         leader.communicate("\n", timeout=PATIENCE)  # reaped: its session has no leader any more
         assert fix in [each.fix for each in login.ray_left()]
