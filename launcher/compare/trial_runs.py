@@ -163,7 +163,7 @@ def _subject(run: Parent, rule: str | None, changes: Sequence[Sequence[str]]) ->
 def start_apart(
     planned: TrialPlan, changes: Sequence[Sequence[str]] = (), *, force: bool = False
 ) -> "subprocess.Popen[bytes]":
-    """Runs the trials of a plan in a process of its own; `changes` are those that it was made of. Raises OSError."""
+    """Runs the trials of a plan in a process of its own; `changes` are those given to `plan`. Raises OSError."""
     options = {
         "rule": None if planned.onset.rule == ISOLATION else planned.onset.rule,
         "changes": changes,

@@ -1,4 +1,4 @@
-"""What makes the trouble of a flag worse: settings with their directions (worse.toml), which no advice takes."""
+"""Directions of settings that make the trouble of a flag worse (worse.toml); no advice moves a setting so."""
 
 import functools
 from pathlib import Path

@@ -78,7 +78,7 @@ class Check(Record):
 
     @property
     def symptom(self) -> str:
-        """What it sees; below a title that is its cause, also its name."""
+        """Its message; with its name in front where the heading is the cause."""
         return self.message if self.lead is None else f"{self.name}: {self.message}"
 
     @property

@@ -6,7 +6,7 @@ Of `needs` each clue that holds supports the cause, each that is known not to ho
   A = B, !=, <, >        numbers: settings, metrics, parts of the message, and products of them
   KEY = a|b, KEY ~ REGEX
   KIND: REGEX            what the log, the message or the list of flags has, as each of the two judges
-What is not known neither supports nor excludes.
+Unknown evidence neither supports nor excludes a cause.
 """
 
 from collections.abc import Mapping

@@ -79,6 +79,26 @@ def test_without_a_clue_no_cause_leads() -> None:
             assert why[rule].lead is None, (rule, why[rule].lead)
 
 
+@pytest.mark.parametrize(
+    ("config", "steps", "flag"),
+    [
+        ({"actor_rollout_ref.actor.loss_agg_mode": "seq-mean-token-sum"}, {"actor/kl_loss": 68.0}, "KL-1"),
+        (
+            {"actor_rollout_ref.actor.policy_loss.loss_mode": "gspo", "actor_rollout_ref.actor.clip_ratio_high": 0.2},
+            {"actor/ppo_kl": 0.1},
+            "KL-2",
+        ),
+        (
+            {},
+            {f"critic/score/{name}": 1.0 for name in ("mean", "max", "min")} | {"responses/true_answers": 1.0},
+            "SIG-1",
+        ),
+    ],
+)
+def test_a_cause_that_a_setting_or_a_metric_excludes_does_not_lead(config, steps, flag) -> None:
+    assert found([f"{flag} WARN 5"], config, [steps])[flag].lead is None
+
+
 def test_the_cause_comes_first_although_what_follows_is_worse() -> None:
     assert causes("TRUNC-1 CRITICAL 9", "STOP-1 WARN 4", "MEM-1 WARN 2") == {"TRUNC-1": "STOP-1"}
 

@@ -146,7 +146,7 @@ def serve(served: Served, say: Say) -> int:
 
 
 def _listening(served: Served) -> socket.socket:
-    """A socket that listens on the port, or on a free one for port 0. Raises UserError if it cannot."""
+    """A socket that listens on the port, or on a free one for port 0. Raises UserError if the port is taken."""
     listener = socket.socket(socket.AF_INET6 if ":" in served.host else socket.AF_INET)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
