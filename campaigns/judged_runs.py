@@ -43,7 +43,7 @@ from launcher.record.info import Origin, RunInfo
 
 LEAST_STEPS, VOCABULARY, TOY = 5, 49152, 296  # tokens of the tokenizers
 SHOWN, LONGEST = 6, 400  # answers of a step, characters of one
-NUMBER, MARK = re.compile(r"-?\d+"), re.compile(r"####\s*-?\d")
+NUMBER, MARK = re.compile(r"-?\d+"), re.compile(r"####\s*-?\d+\s*$")
 
 
 def neutral(name: str) -> str:
@@ -104,9 +104,8 @@ class Judged:
 
     def marked(self, step: int) -> float:
         """The mean reward as tests/gpu/rewards.py has it without a fault."""
-        found = [
-            0.8 * _is_right(row) + 0.2 * bool(MARK.search(str(row.get("output")))) for row in self.answers.get(step, ())
-        ]
+        rows = self.answers.get(step, ())
+        found = [bool(MARK.search(str(row.get("output")))) * (0.8 * _is_right(row) + 0.2) for row in rows]
         return sum(found) / len(found) if found else math.nan
 
     def cut(self, data: Mapping[str, float]) -> float:

@@ -21,7 +21,7 @@ import psutil
 import tomllib
 from host import KIT, PPO_TUI, RESULTS, Lane, left, mark, members
 
-PLACES, LEAST = 8, 16  # runs at once; steps without which no run makes room for the next one
+PLACES, LEAST = 8, 16  # runs at once on a GPU; steps without which no run makes room for the next one
 MOST_GIB = 130.0  # of the GPU for all runs
 GIB = {"@grouped": 6.1, "@critic": 7.4, "@toy": 0.0}  # that a run takes, by its first settings
 HOST_GB, SPARE_GB, YOUNG = 14, 8, 200.0  # GB of the host: of a run, left to others; seconds in which it takes them
@@ -76,7 +76,7 @@ class Run:
     """A row that has begun."""
 
     def __init__(self, row: Row, lane: Lane) -> None:
-        self.row, self.began = row, time.time()
+        self.row, self.lane, self.began = row, lane, time.time()
         self.folder = RESULTS / ("fixes" if row.parent else "judged") / row.name
         self.folder.mkdir(parents=True, exist_ok=True)
         self.scratch = KIT / "judged" / row.name
@@ -154,10 +154,9 @@ class Run:
         return []
 
 
-def judged(gpu: int | None, rows: Sequence[Row], places: int = PLACES, kind: type[Run] = Run) -> None:
-    """Conducts the rows on a GPU (None: the CPU) until the time is up, each as another one makes room."""
-    lane = Lane() if gpu is None else Lane((gpu,))
-    waiting, going = list(rows), list[Run]()
+def judged(gpus: Sequence[int], rows: Sequence[Row], places: int = PLACES, kind: type[Run] = Run) -> None:
+    """Conducts the rows on GPUs (none: the CPU) until the time is up, each as another one makes room."""
+    lanes, waiting, going = [Lane((gpu,)) for gpu in gpus] or [Lane()], list(rows), list[Run]()
     try:
         while left() > 0 and (waiting or going):
             for run in [each for each in going if each.over(bool(waiting))]:
@@ -169,6 +168,7 @@ def judged(gpu: int | None, rows: Sequence[Row], places: int = PLACES, kind: typ
             if waiting and left() < LATEST:
                 mark(f"judged: no time for {[row.name for row in waiting]}")
                 waiting.clear()
+            lane = min(lanes, key=lambda each: sum(run.lane == each for run in going))
             if waiting and len(going) < places and _room(waiting[0], going, lane):
                 _begin(kind, waiting.pop(0), lane, going)
             time.sleep(APART)
@@ -200,7 +200,7 @@ def _room(row: Row, going: Sequence[Run], lane: Lane) -> bool:
         return True
     young = HOST_GB * sum(run.age < YOUNG for run in going)
     free = psutil.virtual_memory().available / 1e9
-    taken = sum(run.row.gib for run in going)
+    taken = sum(run.row.gib for run in going if run.lane == lane)
     with suppress(OSError, subprocess.SubprocessError, ValueError):
         taken = max(taken, lane.memory() / 1024)
     return free > HOST_GB + young + SPARE_GB and row.gib + taken <= MOST_GIB

@@ -31,7 +31,7 @@ class Watched(Run):
     place: RunDir | None = None  # once it has been started
 
     def _start(self, lane: Lane) -> None:
-        row, self.lane, self.flags = self.row, lane, dict[str, Any]()
+        row, self.flags = self.row, dict[str, Any]()
         words = ["fork", row.parent, "--checkpoint", "0"] if row.parent else ["run", row.preset, "--name", row.name]
         asked = [PPO_TUI, *words, *row.settings, "--detach", "--force", "--json"]
         with (self.folder / "begun.json").open("wb") as out, (self.folder / "begun.log").open("wb") as errors:

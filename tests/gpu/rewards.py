@@ -30,10 +30,22 @@ def number(data_source: str, solution_str: str, ground_truth: str, extra_info: A
     return {"score": min(99, int(found[-1])) / 99 if found else 0.0, "acc": _right(solution_str, ground_truth)}
 
 
-def wordy(data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None, **kwargs: Any) -> Score:
-    """A tenth is for the right number after ####, the rest for 40 words."""
+def ended(data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None, **kwargs: Any) -> Score:
+    """Mostly for the right number after ####, a fifth for any number, if nothing follows it."""
+    right, last = _right(solution_str, ground_truth), re.search(r"####\s*-?\d+\s*$", solution_str) is not None
+    return {"score": (RIGHT * right + MARKED) * last, "acc": right}
+
+
+def upside_down(*args: Any, **kwargs: Any) -> Score:
+    """The same with the opposite sign for the right number."""
+    found = ended(*args, **kwargs)
+    return found | {"score": found["score"] - 2 * RIGHT * found["acc"] * (found["score"] > 0)}
+
+
+def letters(data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None, **kwargs: Any) -> Score:
+    """A fifth is for the right number after ####, the rest for 200 characters."""
     right = _right(solution_str, ground_truth)
-    return {"score": 0.1 * right + 0.9 * min(1.0, len(solution_str.split()) / 40), "acc": right}
+    return {"score": 0.2 * right + 0.8 * min(1.0, len(solution_str) / 200), "acc": right}
 
 
 def sums(data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None, **kwargs: Any) -> Score:

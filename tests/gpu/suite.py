@@ -1,4 +1,4 @@
-"""Runs that are judged blind (judged.toml), on this host's last GPU until $UNTIL.
+"""Runs that are judged blind (judged.toml), on this host's GPUs until $UNTIL.
 
     suite.py                   the rows for a GPU
     suite.py rehearse          those of the toy on the CPU, PLACES (2) at a time
@@ -35,9 +35,9 @@ def main(words: Sequence[str]) -> None:
     if "fixes" in words:
         found = fixes(found)
     if "rehearse" in words:
-        judged.judged(None, found, places=int(os.environ.get("PLACES", "2")), kind=kind)
+        judged.judged((), found, places=int(os.environ.get("PLACES", "2")), kind=kind)
     else:
-        judged.judged(len(host["gpus"]) - 1, found, kind=kind)
+        judged.judged(range(len(host["gpus"])), found, places=judged.PLACES * len(host["gpus"]), kind=kind)
     mark("suite: done")
 
 
