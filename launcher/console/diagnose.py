@@ -15,14 +15,14 @@ from typing import Any
 
 from launcher.console import endings
 from launcher.console.causes import Cause, Level, cause_of
-from launcher.console.diagnosis import UNKNOWN, Diagnosis, shorten
+from launcher.console.diagnosis import UNKNOWN, Diagnosis, Place, shorten
 from launcher.console.entry import of_entry
 from launcher.console.error_line import Candidate, ErrorLine, likeliest
 from launcher.console.evidence import Evidence
 from launcher.console.machine_end import KILLED, full_disk, proven, senders
 from launcher.console.rivals import differential, open_symptom
 from launcher.console.tracebacks import Owner, Quote
-from launcher.console.unlisted import deciding, first_failure, isolation, place_of
+from launcher.console.unlisted import OWN, deciding, first_failure, isolation, place_of
 from launcher.metrics.frameworks import Framework
 from launcher.record.attempt import MachineEnd
 from launcher.record.fix import Change, Fix
@@ -259,7 +259,9 @@ def _explained(log: Evidence, cause: Cause, error: ErrorLine) -> Diagnosis:
     key = next((item.config_key for item in same if item.config_key), None)
     shown_lines = [*quotes, place, *_ended(log, error), call, key, symptom]
     diagnosis = of_entry(log, proven(cause, log.machine), shown_lines, error.message, error)
-    return differential(log, cause, error, _judged(log, cause, error, diagnosis))
+    found = differential(log, cause, error, _judged(log, cause, error, diagnosis))
+    own = error.own if log.framework is not None and found.place is None else ""
+    return replace(found, place=Place(file=own)) if own else found
 
 
 def _ended(log: Evidence, shown: ErrorLine) -> list[Quote]:
@@ -327,10 +329,11 @@ def _located(log: Evidence, root: ErrorLine) -> Diagnosis:
     place = place_of(log, root, above)
     first = [above] if above is not None else []
     likely = bool(place.component and (place.file or place.setting))
+    where = place.file if log.framework is not None and place.component == OWN else f"in {place.component}"
     message = (above.text if above else root.whole)[:160]
     found = Diagnosis(
         UNKNOWN,
-        f"{f'Likely in {place.component}' if likely else 'Unknown failure'}: {message}",
+        f"{f'Likely {where}' if likely else 'Unknown failure'}: {message}",
         "No entry of the catalog matches. The quoted line is the first failure, followed by the line "
         f"of your code or veRL's that led to it.{_after(log, root)}",
         shorten([*first, root.quote, root.told, root.frame, *_ended(log, root), root.config_key]),

@@ -9,6 +9,7 @@ from launcher.console.causes import Cause
 from launcher.console.tracebacks import Owner, Quote
 
 _THIN = re.compile(r"AssertionError:?$|TypeError: .*'NoneType'|(?:KeyError|IndexError): \S{0,24}$")
+_FRAME = re.compile(r'File "(?P<path>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
 _regex = functools.cache(re.compile)
 
 
@@ -41,6 +42,21 @@ class ErrorLine:
         """Its message; of one that says little, such as a bare AssertionError, with the line of code."""
         code = self.codes.get(self.calls[-1], "") if self.calls and _THIN.match(self.message) else ""
         return f"{self.message.rstrip(':')}: {code}" if code else self.message
+
+    @property
+    def own(self) -> str:
+        """The innermost frame of the user's own code: `in reward, train.py line 28`; empty without one."""
+        frame = self._own_frame
+        return f"in {frame['function']}, {frame['path'].rpartition('/')[2]} line {frame['line']}" if frame else ""
+
+    @property
+    def own_call(self) -> str:
+        """The same as in `calls`."""
+        return f"{frame['path']}:{frame['function']}" if (frame := self._own_frame) else ""
+
+    @property
+    def _own_frame(self) -> re.Match[str] | None:
+        return _FRAME.search(self.frame.text) if self.frame is not None and self.owner is Owner.USER else None
 
     @property
     def program(self) -> str:

@@ -9,7 +9,7 @@ from launcher.console.causes import Cause, Level, catalogue
 from launcher.console.error_line import Candidate, ErrorLine
 from launcher.console.excerpt import parts
 from launcher.console.forms import FormReader
-from launcher.console.lines import Writer, clean_text
+from launcher.console.lines import Writer, clean_text, is_bar
 from launcher.console.marks import PLAIN, is_warning
 from launcher.console.run_facts import RunFacts
 from launcher.console.scanner import Marked, Scanner
@@ -127,7 +127,7 @@ class Evidence:
     def _take(self, line: Marked) -> None:
         raw, start = line.piece[2], line.match.start("text")
         source, pid = line.writer
-        if self._take_config_or_step(line):
+        if self._take_config_or_step(line) or (line.mark is PLAIN and is_bar(raw)):
             return
         self.facts.keep(line.piece[0], raw, start)
         message = self._messages.pop(line.writer, None) if self._messages else None

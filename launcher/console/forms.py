@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from launcher.console.lines import LONGEST, PREFIX, Piece, clean_text
+from launcher.console.lines import LONGEST, PREFIX, Piece, clean_text, is_bar
 from launcher.metrics.frameworks import Framework, LineForm, Numbers, Settings
 from launcher.metrics.records import LARGEST_STEP, float_of, trains
 
@@ -18,7 +18,7 @@ _PAIR = re.compile(
     r"""([-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|nan|inf)|None)(?=['"\s,)}]|$)""",
     re.IGNORECASE,
 )
-_BAR = re.compile(r"\| *([0-9]{1,10})/([0-9]{1,10}) \[")
+_BAR = re.compile(r"([^%|]*: *)? *[0-9]{1,3}%\|[^|]*\| *([0-9]{1,10})/([0-9]{1,10}) \[")
 _KINDS = {float, int, bool, str}  # of values that may be numbers
 _NONE = {"None": math.nan, "none": math.nan}
 _USUAL = 3  # steps that have a metric, after which a step without it lost it
@@ -163,6 +163,7 @@ class FormReader:
         self._closing = frozenset((*framework.ends, *framework.last))
         self._join = Joiner(framework)
         self._bar: tuple[int, int, int] | None = None  # the line of a progress bar, its step and their total
+        self._plain_bar = False  # it has no name, as that of the training; the others are of parts of a step
         self.settings: Settings = {}
         self._over = -1  # the last step before the line that ends the training
 
@@ -174,8 +175,8 @@ class FormReader:
         for form, match, read in self._forms:
             if form.hint in text and (found := match.match(text)):
                 return self._found(form, read, found.groupdict(), number)
-        if "/" in text and (bar := _BAR.search(text)):
-            self._bar = number, int(bar[1]), int(bar[2])
+        if is_bar(raw) and (bar := _BAR.match(text)) and not (bar[1] and self._plain_bar):
+            self._bar, self._plain_bar = (number, int(bar[2]), int(bar[3])), not bar[1]
         return None
 
     def parts(self, data: bytes, at: int) -> tuple[FormLine, int] | None:

@@ -2,7 +2,8 @@ r"""Splits the bytes of a console log, cut anywhere, into clean lines with their
 
 Ray, vLLM and tqdm add to a line: `\x1b[36m(Actor pid=1, ip=10.0.0.2)\x1b[0m text`, several such prefixes one after
 the other, progress bars redrawn with `\r`. mpirun and torchrun put the rank before all of them. Prefixes are matched
-as bytes: the rest of a line is decoded and cleaned only when it is needed.
+as bytes: the rest of a line is decoded and cleaned only when it is needed. A bar does not end its line, so what is
+printed next follows it there: both are lines of their own.
 """
 
 import re
@@ -37,6 +38,20 @@ PREFIX = re.compile(
     rb"%b%b(?:%b\((?:%b)(?:, ip=[^()\s]{1,60})?\)%b ?)*(?:\x1b\[[0-9;]*m)*" % (BEFORE, _RANK, _COLORS, _NAME, _COLORS)
 )
 
+# A bar of tqdm, `desc:  40%|████    | 24/60 [00:04<00:06, 5.31it/s, loss=0.3]` or `12it [00:03, 3.4it/s]`, at the start
+# of a line; one in a sentence or a string is none.
+_BAR_REST = rb"\|[^|\n\r]{0,400}\| *[0-9.kMGT?]{1,12}/[0-9.kMGT?]{1,12}[A-Za-z]{0,3} \[[^\]\n\r]{0,300}\]"
+_BAR_OPEN = rb"it \[[0-9:]{5,9}, [^\]\n\r]{0,300}\]"
+_BAR_HINTS = (b"%|", b"it [")
+_BLANK = rb"(?:\x1b\[[0-9;?]*[A-Za-z]|[ \t](?! ?File \"))*"  # which tqdm puts behind a bar that became shorter
+_BAR = re.compile(
+    rb"%b(?:[^'\"`|%%\n\r]{0,100}?: ?)? {0,3}(?:[0-9]{1,3}%%%b|[0-9.]{1,12}[kMGT]?%b)%b"
+    % (PREFIX.pattern, _BAR_REST, _BAR_OPEN, _BLANK)
+)
+_LAST_BAR = re.compile(rb"(?:  [0-9]| [0-9]{2}|100)%%%b%b\Z" % (_BAR_REST, _BLANK))
+BEHIND_BARS = tuple(re.compile(rb"%b%b(?=\S)" % (bar, _BLANK)) for bar in (b"%" + _BAR_REST, _BAR_OPEN))
+"""Each match ends where text follows a progress bar."""
+
 
 class Writer(NamedTuple):
     """The writer of a line, as in `Line`. Ranks of mpirun or torchrun are all drivers; the pid of rank n is -1 - n."""
@@ -53,7 +68,7 @@ class Line(NamedTuple):
     its name, "" for the driver; `pid` is 0 when unknown. `text` has neither prefix nor escapes.
 
     The parts of a line between carriage returns are lines of their own with the same number: on a terminal
-    the later one overwrites the earlier.
+    the later one overwrites the earlier. So are progress bars, and the text next to them.
     """
 
     number: int
@@ -63,13 +78,13 @@ class Line(NamedTuple):
     pid: int = 0
 
 
-# A line, or its part up to a carriage return: number, offset, bytes without the end (at most LONGEST), and
-# for a later part the prefix of the line. A bare tuple, because there are many.
+# A line, or its part up to a carriage return or next to a progress bar: number, offset, bytes without the end (at most
+# LONGEST), and for a later part the prefix of the line. A bare tuple, because there are many.
 Piece = tuple[int, int, bytes, bytes]
 
 
 class PieceSplitter:
-    r"""Cuts bytes into pieces at `\n` and `\r`, wherever the chunks end."""
+    r"""Cuts bytes into pieces at `\n`, `\r` and progress bars, wherever the chunks end."""
 
     def __init__(self) -> None:
         self._number = 1
@@ -93,7 +108,7 @@ class PieceSplitter:
                 self._returns(line, number, offset, dropped, pieces)
                 self._lead = None
             else:
-                pieces.append((number, offset, line[:LONGEST], b""))
+                pieces += _pieces(number, offset, line[:LONGEST], b"")
             offset += len(line) + dropped + 1
             number += 1
             dropped = 0
@@ -127,17 +142,17 @@ class PieceSplitter:
         """Adds the parts of a line that has carriage returns, without empty ones."""
         for part in line.split(b"\r"):
             if part:
-                pieces.append((number, offset, part[:LONGEST], self._lead or b""))
+                pieces += _pieces(number, offset, part[:LONGEST], self._lead or b"")
             if self._lead is None:
-                self._lead = _prefix(part)
+                self._lead = prefix_of(part)
             offset += len(part) + dropped + 1
             dropped = 0
 
-    def close(self) -> Piece | None:
-        """The last piece of a file that does not end in a newline."""
+    def close(self) -> list[Piece]:
+        """The last pieces of a file that does not end in a newline."""
         raw = b"".join(self._parts)
         self._parts = []
-        return (self._number, self._offset, raw, self._lead or b"") if raw else None
+        return _pieces(self._number, self._offset, raw, self._lead or b"") if raw else []
 
     def _keep(self, data: bytes) -> None:
         kept = data[: self._room]
@@ -174,12 +189,12 @@ class Block:
         line, offset = self.data[start:end], self._offset + start
         self.at, self._number = end + 1, number + 1
         if b"\r" not in line:
-            return [(number, offset, line[:LONGEST], b"")]
+            return _pieces(number, offset, line[:LONGEST], b"")
         pieces: list[Piece] = []
         for index, part in enumerate(line.split(b"\r")):
             if part:
-                pieces.append((number, offset, part[:LONGEST], lead))
-            lead = lead if index else _prefix(part)
+                pieces += _pieces(number, offset, part[:LONGEST], lead)
+            lead = lead if index else prefix_of(part)
             offset += len(part) + 1
         return pieces
 
@@ -194,8 +209,25 @@ class LineSplitter:
         return [clean_line(piece, self._redact) for piece in self._pieces.feed(data)]
 
     def close(self) -> list[Line]:
-        piece = self._pieces.close()
-        return [clean_line(piece, self._redact)] if piece else []
+        return [clean_line(piece, self._redact) for piece in self._pieces.close()]
+
+
+def _pieces(number: int, offset: int, raw: bytes, lead: bytes) -> list[Piece]:
+    """A piece; of one with progress bars, the bars and the texts behind and before them."""
+    if _BAR_HINTS[0] not in raw and _BAR_HINTS[1] not in raw:
+        return [(number, offset, raw, lead)]
+    cuts = [0]
+    while (bar := _BAR.match(raw, cuts[-1])) is not None:
+        cuts.append(bar.end())
+    if (last := _LAST_BAR.search(raw, cuts[-1])) is not None:
+        cuts.append(last.start())
+    lead, ends = lead or prefix_of(raw), [*cuts[1:], len(raw)]
+    return [(number, offset + at, raw[at:end], lead) for at, end in zip(cuts, ends, strict=True) if at < end]
+
+
+def is_bar(raw: bytes) -> bool:
+    """Whether a piece is a progress bar."""
+    return (_BAR_HINTS[0] in raw or _BAR_HINTS[1] in raw) and _BAR.fullmatch(raw) is not None
 
 
 def clean_line(piece: Piece, hide: Callable[[str], str] = redact) -> Line:
@@ -207,7 +239,8 @@ def clean_line(piece: Piece, hide: Callable[[str], str] = redact) -> Line:
     return Line(number, offset, source, hide(clean_text(raw, prefix.end())), pid)
 
 
-def _prefix(raw: bytes) -> bytes:
+def prefix_of(raw: bytes) -> bytes:
+    """What Ray, mpirun or torchrun put before a line."""
     match = PREFIX.match(raw)
     return match[0] if match else b""
 

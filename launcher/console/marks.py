@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from launcher.console.lines import BEFORE, PREFIX
+from launcher.console.lines import BEFORE, BEHIND_BARS, PREFIX
 from launcher.core.tables import read_tables, record
 
 
@@ -86,7 +86,8 @@ _LITERALS = (STEP_HINT, *_INSIDE_HINTS)
 def marked_places(data: bytes) -> list[int]:
     """Byte offsets in complete lines, ascending; every line with a mark, or possibly with a step, has at least one."""
     places = [match.start() for match in _STARTS.finditer(b"\n" + data.replace(b"\r", b"\n"))]
-    return sorted({*places, *_found(data, _LITERALS)})
+    behind = (match.end() for bar in BEHIND_BARS for match in bar.finditer(data))
+    return sorted({*places, *behind, *_found(data, _LITERALS)})
 
 
 def step_places(data: bytes) -> list[int]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from launcher.console.lines import LONGEST, PieceSplitter, clean_line
+from launcher.console.lines import LONGEST, clean_line, prefix_of
 from launcher.core import gap
 from launcher.core.secrets import Redactor, redact
 
@@ -214,8 +214,9 @@ def shown(line: RawLine, *, redacted: bool = True) -> LogEntry:
     if b"\r" not in line.raw:
         source, text = clean_line((0, 0, line.raw, b""), hide)[2:4]
         return LogEntry(line.offset, line.end, source, text)
-    pieces = PieceSplitter().feed(line.raw + b"\n")
-    source, text = clean_line(pieces[-1], hide)[2:4] if pieces else ("", "")
+    first, *others = line.raw.split(b"\r")
+    last = next(filter(None, reversed(others)), first)
+    source, text = clean_line((0, 0, last, prefix_of(first)), hide)[2:4]
     return LogEntry(line.offset, line.end, source, text)
 
 

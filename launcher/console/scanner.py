@@ -81,8 +81,7 @@ class Scanner:
 
     def close(self) -> list[Marked]:
         """A last line without a newline."""
-        piece = self._pieces.close()
-        return self._scan([piece] if piece else [], cut=True)
+        return self._scan(self._pieces.close(), cut=True)
 
     def _select(self, block: Block, places: list[int]) -> Iterator[Piece | Marked]:
         """The lines at these places, and the lines that earlier ones require; `_scan` handles each at once."""
@@ -138,7 +137,7 @@ class Scanner:
         line = Marked(piece, writer_of(match[1], piece[3]), mark, match)
         if self._begun is not None and line.writer == self._begun[0].writer and (whole := self._complete(piece)):
             return whole
-        if name == "step" or (name in ("", "progress") and STEP_HINT in raw):
+        if name == "step" or (not name and STEP_HINT in raw):
             step = self._step(line, cut)
             if step is not None:
                 return step

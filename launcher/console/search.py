@@ -137,8 +137,7 @@ class Search:
 
 def is_trouble(raw: bytes) -> bool:
     """Whether a line reports an error."""
-    pieces = PieceSplitter().feed(raw + b"\n") if b"\r" in raw else [(0, 0, raw, b"")]
-    return any(reports_trouble(piece[2]) for piece in pieces)
+    return any(reports_trouble(piece[2]) for piece in PieceSplitter().feed(raw + b"\n"))
 
 
 TROUBLE = Wanted(is_trouble, TROUBLE_HINTS)  # as the health rule ERR-1 and the diagnosis find them

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import orjson
 
-# A step line starts its line, or follows text without a newline: a Ray prefix, a progress bar. A `step:3 - ...` in
-# the middle of a sentence of the model is not one.
+# A step line starts its line, or follows Ray's prefix behind text of another process. A `step:3 - ...` in a sentence
+# of the model is not one.
 _START = re.compile(
-    r"(?:^|pid=[0-9]{1,10}(?:, ip=[^()]{1,60})?\)|[0-9]%\|[^|]*\|[^|\]]*\])(?:\[[0-9;]{0,20}m| )*"
+    r"(?:^|pid=[0-9]{1,10}(?:, ip=[^()]{1,60})?\))(?:\[[0-9;]{0,20}m| )*"
     r"(?:step:|(\[Step ))([0-9]{1,15})(?![0-9])"
 )
 # np.float64(0.3), tensor(0.01, device='cuda:0', grad_fn=<MulBackward0>), array([0.5]): by a text that each has

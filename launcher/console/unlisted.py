@@ -19,6 +19,7 @@ from launcher.core.tables import read_tables, record
 from launcher.record.fix import Change, Fix
 from launcher.verl.code_settings import Condition, conditions, default_of, requirements, within
 
+OWN = "your code"  # the component of an exception that it raises
 _NEAR = 4  # innermost frames whose own settings come before those of their component
 _WHOLE = 200  # settings in a log with the whole configuration: what it lacks the run does not have
 _LONG, _SHORT = 12, 8  # characters of a setting's name that is not a word of the language; of one that is likely
@@ -93,15 +94,19 @@ def place_of(log: Evidence, error: ErrorLine, above: Quote | None = None) -> Pla
     """Where an exception was raised, and what that code depends on in this run."""
     text = f"{error.message} {above.text if above else ''}"
     frames = [place for place in error.calls if ":" in place]
+    if (
+        log.framework is not None and (own := error.own_call) in frames
+    ):  # its callers, a trainer of TRL, are not at fault
+        frames = frames[len(frames) - 1 - frames[::-1].index(own) :]
     raised = error.message.partition(": ")[0]
     last = [f"{place} {error.codes.get(place, '')}" for place in frames[-1:]]
     module = [raised.replace(".", "/")] if raised.count(".") > 1 and " " not in raised else []
     component, frame = _component_of(text, [error.source, *module, *frames[:-1], *last])
     if component is None and error.owner is Owner.USER:
-        component = Component("your code")
+        component = Component(OWN)
     file = frame.partition(":")[0] if ":" in frame else f"process {frame}" if frame and frame == error.source else ""
     if error.owner is Owner.USER and error.frame is not None:
-        file = error.frame.text.partition('"')[2].partition('"')[0]
+        file = error.own if log.framework is not None else error.frame.text.partition('"')[2].partition('"')[0]
     setting = _setting(text, error, component, log.facts)
     packages = tuple(_packages(component, log.facts))
     return Place(component.name if component else "", file, setting, packages, _search(error, component, frame))
