@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from launcher.cli.diagnosing import CaseFile, put_case
 from launcher.cli.output import (
     Json,
     Keys,
@@ -14,7 +15,6 @@ from launcher.cli.output import (
     Run,
     Source,
     find,
-    pasted_text,
     put,
     put_json,
     put_problems,
@@ -288,12 +288,16 @@ def health(
     names: Names = None,
     every: Annotated[bool, typer.Option("--all", help="Print every rule, not only those that flag the run.")] = False,
     events: Annotated[bool, typer.Option("--events", help="Also print every change of a rule's level.")] = False,
+    case: CaseFile = False,
     json: Json = False,
 ) -> None:
     """Judge the health of a run or a log. Prints the verdict, then the rules that flag it."""
     from launcher.runs.judge.run_checklist import judged
 
     origin = resolved(source, names)
+    if case:
+        put_case(origin, config or [], health=True, json=json)
+        return
     result = judged(origin, config or [], shown_progress())
     checklist, changes, checks = result.checklist, result.changes, result.checklist.checks()
     up = [check for check in checks if check.on]
@@ -338,63 +342,3 @@ def _with_trials(origin: "RunDir | Log", checks: Sequence[Check]) -> list[Mappin
     first = [first_proposal(parent, check.rule) if parent and check.on else None for check in checks]
     pairs = zip(checks, first, strict=True)
     return [check.to_json() | ({"trial": trial.to_json()} if trial else {}) for check, trial in pairs]
-
-
-def diagnose(
-    source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="A run, a console log, or - for a pasted log or thread.")
-    ],
-    json: Json = False,
-) -> None:
-    """Show why a run ended and how to fix it. A pasted thread is read as well."""
-    from launcher.runs.watch.history import stall_report
-    from launcher.runs.watch.run_diagnosis import explained
-    from launcher.runs.watch.stalls import last_standstill, problem_of
-
-    if source == "-":
-        _diagnose_pasted(json)
-        return
-    origin = resolved(source, text=True)
-    found = explained(origin)
-    stalled = stall_report(origin) if isinstance(origin, RunDir) else None
-    standstill = last_standstill(origin) if isinstance(origin, RunDir) else None
-    standstill = standstill if standstill and standstill.until is None else None  # it may have moved again
-    if json:
-        known = {"stall_report": str(stalled[0]) if stalled else None}
-        put_json({**found.to_json(), **known, "standstill": standstill.to_json() if standstill else None})
-        return
-    if standstill is not None:
-        put_problems([problem_of(standstill, None)], meaning=True)
-        put(f"  stacks: {stalled[0]}" if stalled else "  stacks: none")
-        if found.diagnosis.cause == "running":
-            return
-    put_problems([found.problem], meaning=True)
-    if isinstance(origin, RunDir) and (last := origin.last_attempt()):
-        put(f"  log: {last.console}")
-    if stalled and standstill is None:
-        put(f"  when it hung: {stalled[0]}")
-        for line in stalled[1]:
-            put(f"    {line}")
-
-
-def _diagnose_pasted(json: bool) -> None:
-    """The cause of the log in a pasted text, its command, and its versions next to the installed ones."""
-    from launcher.runs.judge.pasted_text import explain
-    from launcher.scripts.pasted import LARGEST
-
-    found = explain(pasted_text(LARGEST))
-    if json:
-        put_json(found.to_json())
-        return
-    if found.diagnosis is not None:
-        put_problems([found.diagnosis.problem(found.offers)], meaning=True)
-    else:
-        put("no output of veRL in the text")
-    if found.command is not None:
-        put("command: import it with 'ppo-tui preset import - --name NAME', and paste the text again")
-        for note in found.command.cut:
-            put(f"  {note}")
-    if found.versions:
-        put_table(
-            [("PACKAGE", "PASTED", "HERE"), *((each.package, each.pasted, each.here or "–") for each in found.versions)]
-        )

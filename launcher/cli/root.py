@@ -5,7 +5,19 @@ from typing import Annotated
 
 import typer
 
-from launcher.cli import checking, comparisons, config, data, launch, presets, queueing, report, timing, upkeep
+from launcher.cli import (
+    checking,
+    comparisons,
+    config,
+    data,
+    diagnosing,
+    launch,
+    presets,
+    queueing,
+    report,
+    timing,
+    upkeep,
+)
 from launcher.cli.output import find, put, put_json, put_table, put_text, say
 from launcher.cli.parsing import Commands, wrong_use
 from launcher.cli.samples import samples
@@ -130,7 +142,7 @@ def help_(ctx: typer.Context, topic: Annotated[list[str] | None, typer.Argument(
 for command in (
     *(launch.run, launch.stop, launch.resume, launch.fork, queueing.sweep, upkeep.delete),
     *(launch.attach, serve, report.status, launch.logs, report.metrics, samples, timing.time),
-    *(checking.check, report.health, report.diagnose, comparisons.try_, checking.tune),
+    *(checking.check, report.health, diagnosing.diagnose, comparisons.try_, checking.tune),
     *(comparisons.compare, upkeep.eval_, comparisons.report, upkeep.bundle, launch.import_, upkeep.export),
     *(checking.doctor, upkeep.clean, completion, launch.demo, help_),
 ):

@@ -90,6 +90,7 @@ def _with_context(log: Evidence, diagnosis: Diagnosis, code: int | None) -> Diag
         exit_code=code,
         senders=senders(diagnosis.cause, log.machine, watched=code is not None),
         settings=log.facts.settings,
+        versions=log.facts.versions,
     )
 
 

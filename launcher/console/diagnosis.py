@@ -100,6 +100,8 @@ class Diagnosis:
     """Whether neither the log nor the supervisor shows how the run ended."""
     settings: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     """veRL key -> value as text, as far as the log has them."""
+    versions: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    """Package -> version, as the run recorded it or the log shows it."""
 
     @property
     def failed(self) -> bool:

@@ -6,31 +6,18 @@ import socket
 import zipfile
 from pathlib import Path
 
-import orjson
 import pytest
 from commands import call
+from planted import PLANTED, planted_run
 from tables import tabled
-from whole_run import whole_run
 
 from launcher.core.errors import UserError
-from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
-from launcher.record.ray_session import RaySession
 from launcher.report.anonymous import Anonymous
 from launcher.report.bundle import AROUND, packed, parts, write
 from launcher.runs.act.import_logs import import_logs
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
-TOKEN = "hf_abcdefghijklmnopqrstuvwxyzABCDEF"
-PLANTED = (
-    "margaux",
-    "gpu-box-17",
-    "10.31.4.7",
-    "fe80::1c2d:3eff:fe4f:5a6b",
-    TOKEN,
-    "margaux@example.org",
-    "hunter2hunter2",
-)
 
 
 @pytest.fixture
@@ -41,32 +28,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def planted(home: Path) -> RunDir:
-    """A failed run with names and secrets in every file that a bundle reads."""
-    run = whole_run(home / "home")
-    attempt = run.attempt(1)
-    line = (
-        "(TaskRunner pid=7, ip=10.31.4.7) /mnt/home/margaux/verl/x.py: HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyzABCDEF "
-        "on gpu-box-17.cluster.example.org by margaux@example.org in /scratch/margaux_run [fe80::1c2d:3eff:fe4f:5a6b] "
-        "postgres://margaux:hunter2hunter2@gpu-box-17/db raylet died"
-    )
-    attempt.console.write_text(
-        f"{line}\n{attempt.console.read_text()}{line}\nFatal Python error: Aborted\n\nThread 0x7f\n"
-    )
-    attempt.stall.write_text(f"## Stacks\n{line}\n")
-    (attempt.hydra / "config").mkdir(parents=True)
-    (attempt.hydra / "config" / "config.yaml").write_text(f"data:\n  files: /Users/margaux/a.parquet # {line}\n")
-    logs = home / "ray" / "session_1" / "logs"
-    logs.mkdir(parents=True)
-    (logs / "raylet.err").write_text(line)
-    status = logs.parent.stat()
-    RaySession(str(logs.parent), status.st_dev, status.st_ino).write(attempt.ray)
-    told = run.read_info().to_json()
-    told |= {"host": {"name": "gpu-box-17.cluster.example.org", "system": "Linux"}, "env": {"HOME": "/nfs/margaux"}}
-    told["argv"] = ["/home/margaux/.venv/bin/python", "-m", "verl.trainer.main_ppo", "data.train_files=/nfs/margaux/a"]
-    RunInfo.from_json(told).write(run.run_yaml)
-    gpu = {"index": 0, "name": "H200", "holders": [{"pid": 7, "whose": "others", "user": "margaux", "name": "python"}]}
-    run.machine.write_bytes(orjson.dumps({"t": 1.0, "gpus": [gpu], "nodes": [{"name": "gpu-box-17"}]}) + b"\n")
-    return run
+    return planted_run(home)
 
 
 def test_nothing_in_a_bundle_names_a_person_a_machine_or_a_secret(planted: RunDir) -> None:

@@ -1,7 +1,7 @@
 """The newest change of a run's settings: by a resume, as a fork, or since an earlier run of its preset."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,10 +9,11 @@ from launcher.core import paths
 from launcher.record.events import Action, Event, LevelChange
 from launcher.record.info import Edit, Origin
 from launcher.record.layout import RunDir, all_runs
+from launcher.record.levels import Level
 from launcher.record.state import current
 from launcher.runs.watch.history import Onset, alarms, ended
 from launcher.runs.watch.parent import Parent
-from launcher.runs.watch.run_settings import last_settings, preset_edits
+from launcher.runs.watch.run_settings import Difference, differences, last_settings, preset_edits
 
 _ANOTHER = re.compile(r"(algorithm|recipe|data\.(train|val|custom_cls_\w+))$|(model|reward)\.")  # experiment
 _MOST = 3  # settings by which it may differ
@@ -50,6 +51,15 @@ def last_change(run: Parent, onset: Onset) -> Change | None:
             if 0 < len(edits) <= _MOST and not any(_ANOTHER.match(edit.key) for edit in edits):
                 return Change(f"the change since {each.id}", edits)
     return None
+
+
+def last_good(run: Parent) -> tuple[RunDir, Sequence[Difference]] | None:
+    """The newest run of the same preset that had ended well before this one started, and how they differ, versions
+    included; None without one.
+    """
+    good = (each for each in all_runs() if _well_before(each, run, Onset("", 0, 0, Level.OK)))
+    found = next(good, None)
+    return None if found is None else (found, differences([last_settings(found)[0], run.latest]))
 
 
 def _run_of(origin: Origin) -> RunDir:
