@@ -1,6 +1,6 @@
 """What the commands of the pages print: `make docs-record` writes it below them, and a test compares it.
 
-A block of `sh` in a page of docs/ is run, in a folder of the page; the block of `output` after it has what it printed.
+A block of `sh` in README.md or docs/ is run, in a folder of the page; the `output` block after it has what it printed.
 Comments before the two say more:
 
     <!-- needs: a GPU; no record -->    is not run, and why nothing is shown
@@ -29,7 +29,7 @@ from pathlib import Path
 
 from caches import share
 from console_logs import stored
-from doc_pages import DOCS, PAGES, ROOT, Block, blocks
+from doc_pages import DOCS, PAGES, README, ROOT, Block, blocks
 
 RUN_IN = ("index.md", "start", "howto", "tutorials")
 CUT = "⋮"
@@ -107,9 +107,8 @@ def shown(page: Path) -> Iterator[Shown]:
 
 def with_commands() -> list[Path]:
     """The pages whose blocks are run."""
-    return [
-        page for page in PAGES if page.relative_to(DOCS).parts[0] in RUN_IN and any(each.runs for each in shown(page))
-    ]
+    found = [README, *(page for page in PAGES if page.relative_to(DOCS).parts[0] in RUN_IN)]
+    return [page for page in found if any(each.runs for each in shown(page))]
 
 
 def follow(page: Path, folder: Path, toy: Path | None = None) -> Iterator[tuple[Shown, list[str]]]:
@@ -170,7 +169,7 @@ def recorded(page: Path, folder: Path, toy: Path | None) -> str:
 def record(names: list[str], toy: Path | None) -> None:
     """Writes the outputs into the pages whose names have one of these parts, or into all."""
     for page in with_commands():
-        name = str(page.relative_to(DOCS))
+        name = str(page.relative_to(ROOT))
         if names and not any(each in name for each in names):
             continue
         with tempfile.TemporaryDirectory() as folder:

@@ -28,6 +28,20 @@ def shares() -> str:
     return "\n".join(tables)
 
 
+def trust() -> str:
+    """The README's table: what it says, and how often this was right, left open, or wrong."""
+    cells: dict[str, dict[str, list[str]]] = {}
+    for row in measured()["share"]:
+        if "trust" in row:
+            says, side, words = row["trust"]
+            counts = {"hits": row["hits"], "of": row["of"], "missed": row["of"] - row["hits"]}
+            cells.setdefault(says, {}).setdefault(side, []).append(words.format_map(counts))
+    sides = ("right", "open", "wrong")
+    return table(
+        ("it says", *sides), ((says, *(", ".join(at.get(side, ["–"])) for side in sides)) for says, at in cells.items())
+    )
+
+
 def worst() -> str:
     """The worst answers, with the truth and what holds today."""
     rows = [(row["part"], cell(row["said"]), cell(row["right"]), cell(row["now"])) for row in measured()["worst"]]

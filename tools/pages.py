@@ -1,4 +1,4 @@
-"""`make pages`: writes the generated parts of docs/ from the code, its tables and recorded results.
+"""`make pages`: writes the generated parts of docs/ and README.md from the code, its tables and recorded results.
 
 A page has its own words; a part between `<!-- begin NAME -->` and `<!-- end NAME -->` is written here.
 """
@@ -41,6 +41,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "json": page_json.json,
     "frameworks": page_frameworks.frameworks,
     "records": page_runs.records,
+    "trust": page_wrong.trust,
     "wrong-shares": page_wrong.shares,
     "wrong-worst": page_wrong.worst,
     **{f"matrix-{name}": part for name, part in matrix.PARTS.items()},
@@ -48,8 +49,8 @@ PARTS: dict[str, Callable[[], str]] = {
 
 
 def pages() -> Iterator[Path]:
-    """All pages of the documentation."""
-    yield from sorted(DOCS.rglob("*.md"))
+    """All pages with generated parts: the documentation and the README."""
+    yield from (DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md")))
 
 
 def parts(text: str) -> list[str]:
