@@ -12,6 +12,7 @@ from launcher.core.secrets import redact
 from launcher.core.text import clean
 
 _HOME = re.compile(r"(?<![\w.~-])(?:/[\w.-]+){0,4}?/(?:home|Users)/(?P<user>[^/\s:,;'\"`<>()\[\]{}]+)")
+_HOST = re.compile(r"\bhostname: ([\w.-]+), PID: \d")  # veRL's main_ppo.py, TaskRunner.run
 _ROOT = re.compile(r"(?<![\w.~/-])/root(?![\w.-])")
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _BYTE = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
@@ -38,21 +39,18 @@ class Anonymous:
         for user in (*users, _own_name()):
             self._add_user(user)
         for host in (*hosts, socket.gethostname()):
-            if len(host) > 2 and host not in _LOCAL and host.lower() not in _WORDS and not host.isdigit():
-                shown = f"<host-{len(set(self._hosts.values())) + 1}>"
-                short = host.partition(".")[0]
-                self._hosts.setdefault(host, shown)
-                if len(short) > 2 and not short.isdigit() and short.lower() not in _WORDS:
-                    self._hosts.setdefault(short, self._hosts[host])
+            self._add_host(host)
         self._homes = sorted({*homes, str(Path.home())} - {"", "/", "/root"}, key=len, reverse=True)
         for home in self._homes:
             self._add_user(Path(home).name)
 
     def learn(self, texts: Iterable[str]) -> None:
-        """Collects user names from home folders in texts, to replace them everywhere."""
+        """Collects the users of home folders and the hosts that veRL prints in texts, to replace them everywhere."""
         for text in texts:
             for match in _HOME.finditer(text):
                 self._add_user(match["user"])
+            for match in _HOST.finditer(text):
+                self._add_host(match[1])
 
     def text(self, text: str) -> str:
         """The text without names and control characters, for strangers."""
@@ -69,6 +67,14 @@ class Anonymous:
     def _add_user(self, name: str) -> None:
         if len(name) > 2 and name.lower() not in _WORDS and not name.isdigit():
             self._users.add(name)
+
+    def _add_host(self, host: str) -> None:
+        if len(host) > 2 and host not in _LOCAL and host.lower() not in _WORDS and not host.isdigit():
+            shown = f"<host-{len(set(self._hosts.values())) + 1}>"
+            short = host.partition(".")[0]
+            self._hosts.setdefault(host, shown)
+            if len(short) > 2 and not short.isdigit() and short.lower() not in _WORDS:
+                self._hosts.setdefault(short, self._hosts[host])
 
     def _address(self, match: re.Match[str]) -> str:
         if match[0] in _LOCAL:

@@ -117,3 +117,6 @@ def test_own_names_are_hidden_without_being_given(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(getpass, "getuser", lambda: "quentin")
     monkeypatch.setattr(socket, "gethostname", lambda: "tower-of-quentin")
     assert Anonymous().text("quentin at tower-of-quentin") == "<user> at <host-1>"
+    named = Anonymous()
+    named.learn(["(TaskRunner pid=7) TaskRunner hostname: rack-4.lab, PID: 7", "def __init__(hostname: str)"])
+    assert named.text("no answer of rack-4 for str(host)") == "no answer of <host-2> for str(host)"
