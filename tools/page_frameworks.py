@@ -17,7 +17,7 @@ def frameworks() -> str:
         f"| [{each.title}](https://github.com/{each.repository}) `{each.commit}` | {_of(each)} |"
         for each in others.values()
     ]
-    different = [line for each in others.values() if not each.base for line in _different(each)]
+    different = [line for each in others.values() for line in _different(each)]
     return "\n".join(
         [
             "| framework, version read | rules that judge a log with all its metrics; what has no rule |",
@@ -41,6 +41,8 @@ def _of(framework: Framework) -> str:
 
 
 def _different(framework: Framework) -> Iterator[str]:
+    """Those that the table does not have from its base."""
+    base = tables().get(framework.base)
     for row in framework.metrics:
-        if row.differs:
+        if row.differs and (base is None or row not in base.metrics):
             yield f"| {framework.title} | `{row.theirs[0]}` | {row.differs} |"

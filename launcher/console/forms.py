@@ -248,15 +248,15 @@ class FormReader:
         return self._join.close()
 
 
-def names_in(text: str, tables: Mapping[str, Framework]) -> Iterator[tuple[str, bool, dict[str, float]]]:
-    """The tables whose lines `text` may be one of, by their names; whether it is part of a step, and its metrics."""
+def names_in(text: str, tables: Mapping[str, Framework]) -> Iterator[tuple[str, LineForm, dict[str, float]]]:
+    """The tables whose lines `text` may be one of, by their names; its form and its metrics."""
     for name, framework in tables.items():
         for form in framework.lines:
             if form.hint in text and form.body == "metrics" and (found := _compiled(form.match).match(text)):
                 body = found.groupdict().get("body")
                 row = _reads(form)(body) if body else {}
                 if not framework.marks or any(_compiled(mark).search(text) for mark in framework.marks):
-                    yield name, form.numbers == "part", row
+                    yield name, form, row
 
 
 def _is_part(form: LineForm, match: re.Pattern[str]) -> bool:

@@ -43,4 +43,4 @@ def is_script(start: bytes) -> bool:
 def _is_verls(line: Marked) -> bool:
     if line.step is not None or line.config is not None or line.mark.name not in _ANYBODYS:
         return True
-    return bool(line.match["prefix"].strip()) or _TRACES.search(line.piece[2]) is not None
+    return bool(line.writer.source) or _TRACES.search(line.piece[2]) is not None

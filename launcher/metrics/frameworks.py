@@ -6,7 +6,7 @@ Each table in frameworks/ describes one; `--names FILE` gives another one of the
 import dataclasses
 import functools
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import MISSING, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -18,7 +18,7 @@ from launcher.metrics.glossary import UNKNOWN, describe, examples, meanings
 
 _FOLDER = Path(__file__).with_suffix("")
 _PLANS = 256  # sets of names whose translations are kept
-FEW = 3  # known names that recognize a framework
+_FEW = 3  # known names that recognize a framework
 _OURS = (  # how our own keys start: under such a name, another framework's value would be judged
     *("actor/", "critic/", "response_length/", "prompt_length/", "response/", "timing_s/", "timing/", "perf/", "val"),
     *("training/", "rollout_corr/", "num_turns/", "tool_call_counts/", "responses/", "separate_async/", "fully_async/"),
@@ -55,11 +55,12 @@ class LineForm:
     The body is a dict of Python or JSON, or has a metric wherever `pair` matches (`name`, `value`, `share` for %).
     A "setting" has the groups `name` and `value`. `numbers`: the line has the number of its "step"; is a "part" of the
     step that the lines before it began; is a step of its own ("each"); or is numbered by "updates", of which a step
-    may have several.
+    may have several. `alone`: what in such a line no other program prints, so that one line recognizes the framework.
     """
 
     match: str
     hint: str
+    alone: str = ""
     body: Literal["metrics", "setting"] = "metrics"
     pair: str = ""
     numbers: Numbers = "step"
@@ -70,11 +71,11 @@ class Framework:
     """A framework's table.
 
     `commit` is the version of `repository` that was read, `module` its package in Python, `configuration` where its
-    settings are found, `settings` the veRL key of each. `base`: it has the names of another table, and `marks`
-    distinguish its lines. `steps` are names of the number of a step in rows of a file, `mini` those that number
-    updates, `prefixes` what trackers put before names. A step is complete with one of the metrics `ends`, or when a
-    line is `lag` steps ahead. The training is over with one of `last`. `drops_nan`: metrics that are not finite are
-    left out. `own`: its names are ours.
+    settings are found, `settings` the veRL key of each. `base`: it also has the names of another table, whose lines it
+    has if it lacks its own; `marks` distinguish them. `steps` are names of the number of a step in rows of a file,
+    `mini` those that number updates, `prefixes` what trackers put before names. A step is complete with one of the
+    metrics `ends`, or when a line is `lag` steps ahead. The training is over with one of `last`. `drops_nan`: metrics
+    that are not finite are left out. `own`: its names are ours.
     """
 
     title: str
@@ -109,10 +110,12 @@ class Framework:
     def _plans(self) -> dict[tuple[str, ...], tuple[list[tuple[str, str, float]], list[tuple[str, str]]]]:
         return {}
 
+    def _short(self, name: str) -> str:
+        return next((name.removeprefix(each) for each in self.prefixes if name.startswith(each)), name)
+
     def _ours(self, name: str) -> tuple[str, float, int]:
         """Our key for a name, the scale, and the rank of the name; -1 for one that is not in the table."""
-        short = next((name.removeprefix(each) for each in self.prefixes if name.startswith(each)), name)
-        row, rank = self._names.get(name) or self._names.get(short) or (None, 0)
+        row, rank = self._names.get(name) or self._names.get(self._short(name)) or (None, 0)
         if row is not None and row.ours:
             return row.ours, row.scale, rank
         for pattern, by in self._patterns if row is None else ():
@@ -143,10 +146,14 @@ class Framework:
         """How many of these names the table has."""
         rows = set()
         for name in names:
-            short = next((name.removeprefix(each) for each in self.prefixes if name.startswith(each)), name)
-            rows |= {id(found[0]) for each in (name, short) if (found := self._names.get(each))}
+            rows |= {id(found[0]) for each in (name, self._short(name)) if (found := self._names.get(each))}
             rows |= {id(row) for pattern, row in self._patterns if pattern.match(name)}
         return len(rows)
+
+    def recognizes(self, names: Collection[str]) -> bool:
+        """Whether it has a few of these names, and one that is not a word of any program."""
+        own = (name for name in names if self._short(name).lower() not in _common())
+        return self.known(names) >= _FEW and any(self.known((name,)) for name in own)
 
     def keys(self, config: Mapping[str, Any]) -> Settings:
         """The veRL keys that settings of the framework stand for."""
@@ -157,7 +164,21 @@ class Framework:
 def frameworks() -> dict[str, Framework]:
     """All tables by the names of their files."""
     tables = {path.stem: read_tables(path) for path in sorted(_FOLDER.glob("*.toml"))}
-    return {name: _made({**tables.get(table.get("base", ""), {}), **table}) for name, table in tables.items()}
+    return {name: _made(_based(table, tables)) for name, table in tables.items()}
+
+
+def _based(table: Settings, tables: Mapping[str, Settings]) -> Settings:
+    """The table with what it has from its base."""
+    if "base" not in table:
+        return table
+    base = _based(tables[table["base"]], tables)
+    return {**base, **table, "metrics": [*base["metrics"], *table.get("metrics", ())]}
+
+
+@functools.cache
+def _common() -> frozenset[str]:
+    """Names that any program may give a metric."""
+    return frozenset(read_tables(_FOLDER.with_name("common_names.toml"))["names"])
 
 
 def _made(table: Mapping[str, Any]) -> Framework:
@@ -165,10 +186,23 @@ def _made(table: Mapping[str, Any]) -> Framework:
     return record(Framework, table, lines=lines, metrics=tuple(record(Name, row) for row in table.get("metrics", ())))
 
 
-def of_names(names: Collection[str]) -> Framework | None:
-    """The framework whose table has the most of these names; None where no table has enough."""
-    best = max(frameworks().values(), key=lambda each: (each.known(names), each.own, not each.base))
-    return best if best.known(names) >= FEW else None
+def of_names(names: Collection[str], alone: Set[str] = frozenset()) -> Framework | None:
+    """The framework of a file with these names, or with the form of the tables `alone`; None where no table fits."""
+    return recognized({name: names for name, each in frameworks().items() if not each.marks}, alone)
+
+
+def recognized(seen: Mapping[str, Collection[str]], alone: Set[str] = frozenset()) -> Framework | None:
+    """The framework that printed the names `seen` in lines of each table's forms, or of a table with a line `alone`.
+
+    Of several it is the one with the most names; of equal ones veRL's, one with marks, the smallest.
+    """
+
+    def rank(name: str) -> tuple[int, bool, bool, int]:
+        table = frameworks()[name]
+        return table.known(seen[name]), table.own, bool(table.marks), -len(table.metrics)
+
+    found = [name for name in seen if name in alone or frameworks()[name].recognizes(seen[name])]
+    return frameworks()[max(found, key=rank)] if found else None
 
 
 def described(by: Mapping[str, Any] | None) -> Framework | None:

@@ -147,6 +147,32 @@ def test_a_framework_is_recognized_by_its_lines(form: str, title: str, bank: Mod
     assert of_foreign(write(tmp_path, form, chosen(bank)[0][1])).framework.title == title  # type: ignore[union-attr]
 
 
+@tabled
+def test_a_form_has_its_framework_and_its_steps(
+    name: str, text: str, title: str, expected: dict[str, dict[str, float]], tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_text(text, "utf-8")
+
+    log = of_foreign(path)
+
+    assert log.title == title
+    found = {str(record.step): record.data for _, record in steps(log)}
+    assert {step: {key: found[step].get(key) for key in data} for step, data in expected.items()} == {
+        step: pytest.approx(data) for step, data in expected.items()
+    }
+    assert found.keys() == expected.keys()
+
+
+@tabled
+def test_words_of_any_program_are_of_no_framework(name: str, text: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(text, "utf-8")
+
+    with pytest.raises(UserError):
+        resolve(str(path))
+
+
 def test_metrics_that_are_left_out_because_they_are_not_finite_are_nan(bank: ModuleType, tmp_path: Path) -> None:
     run = [(number, dict(data)) for number, data in chosen(bank)[0][1]]
     run[9][1]["actor/grad_norm"] = math.nan

@@ -15,7 +15,7 @@ from launcher.console.lines import PREFIX, PieceSplitter, clean_text
 from launcher.core.errors import UserError
 from launcher.core.tail import lines_of
 from launcher.core.text import clean
-from launcher.metrics.frameworks import FEW, Framework, frameworks, of_names
+from launcher.metrics.frameworks import Framework, frameworks, of_names, recognized
 from launcher.metrics.records import is_step, parse_object
 
 GIVE_NAMES = "name its metrics in a table: --names FILE, as docs/howto/frameworks.md shows"
@@ -25,6 +25,7 @@ _CODE = re.compile(rb"[/ \"'](?=([a-z_]{3,12})/(?:[a-z_]{1,40}/){0,6}[a-z_]{1,40
 _NAMED = re.compile(rb"([A-Za-z_][\w/.-]{0,60})[\"']?[ =:|]{1,4}[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w.:])")
 _COUNTED = frozenset((b"step", b"steps", b"global_step", b"iter", b"iteration", b"epoch", b"episode", b"update"))
 _LOOKED = 20_000  # lines that may be of a form, until which a framework is found
+_STEP_COLUMN = re.compile(rb"^.{0,4000}\bstep\b.{0,4000}$|\A.*", re.MULTILINE | re.IGNORECASE)
 _ROWS = 200  # of a file, by whose names its framework is found
 _HISTORY = b'"log_history"'  # of trainer_state.json
 
@@ -38,6 +39,7 @@ def recognize(read: Iterable[bytes], names: Framework | None = None) -> Framewor
     tables = {"": names} if names is not None and names.lines else frameworks()
     hints = {form.hint.encode() for framework in tables.values() for form in framework.lines}
     seen: dict[str, set[str]] = {}
+    alone: set[str] = set()
     looked, rest = 0, b""
     for chunk in chain(read, (b"\n",)):
         whole, _, rest = (rest + chunk).rpartition(b"\n")
@@ -48,10 +50,12 @@ def recognize(read: Iterable[bytes], names: Framework | None = None) -> Framewor
             looked += 1
             for _, _, raw, _ in PieceSplitter().feed(line + b"\n"):
                 prefix = PREFIX.match(raw)
-                for name, part, row in names_in(clean_text(raw, prefix.end() if prefix else 0), tables):
-                    if name in seen or not part:  # a part follows the line that begins a step
+                text = clean_text(raw, prefix.end() if prefix else 0)
+                for name, form, row in names_in(text, tables):
+                    if name in seen or form.numbers != "part":  # a part follows the line that begins a step
                         seen.setdefault(name, set()).update(row)
-            if found := _decided(seen, tables, names):
+                        alone |= {name} if form.alone and re.search(form.alone, text) else set()
+            if found := _of_user(seen, tables, names) if names else recognized(seen, alone):
                 return found
         if verl or looked > _LOOKED:
             return None
@@ -78,22 +82,16 @@ def unknown_metrics(read: Iterable[bytes]) -> tuple[int, bytes] | None:
     return None
 
 
-def _decided(
-    seen: Mapping[str, set[str]], tables: Mapping[str, Framework], names: Framework | None
-) -> Framework | None:
-    known = {name: tables[name] for name in seen}
-    if names is not None:
-        name = next((name for name in known if names.known(seen[name])), None)
-        if name is None:
-            return None
-        form = known[name]
-        # without numbers, each line that has a metric is a step
-        counted = any(line.numbers == "each" for line in form.lines) and seen[name].isdisjoint(names.steps)
-        ends = tuple(name for row in names.metrics for name in row.theirs) if counted else ()
-        return dataclasses.replace(names, lines=form.lines, lag=max(form.lag, names.lag), ends=names.ends or ends)
-    sure = [(each.known(seen[name]), bool(each.base), name) for name, each in known.items()]
-    count, _, best = max(sure, default=(0, False, ""))
-    return known[best] if count >= FEW else None
+def _of_user(seen: Mapping[str, set[str]], tables: Mapping[str, Framework], names: Framework) -> Framework | None:
+    """The user's table with the lines of the form in which one of its names was seen."""
+    name = next((name for name in seen if names.known(seen[name])), None)
+    if name is None:
+        return None
+    form = tables[name]
+    # without numbers, each line that has a metric is a step
+    counted = any(line.numbers == "each" for line in form.lines) and seen[name].isdisjoint(names.steps)
+    ends = tuple(name for row in names.metrics for name in row.theirs) if counted else ()
+    return dataclasses.replace(names, lines=form.lines, lag=max(form.lag, names.lag), ends=names.ends or ends)
 
 
 def recognize_rows(path: Path, read: Iterable[bytes], names: Framework | None = None) -> Framework | None:
@@ -103,10 +101,13 @@ def recognize_rows(path: Path, read: Iterable[bytes], names: Framework | None = 
     """
     seen: Counter[str] = Counter()
     numbered = False
-    for row in islice(rows(read), _ROWS):
+    chunks = iter(read)
+    start = next(chunks, b"")
+    for row in islice(rows(chain((start,), chunks)), _ROWS):
         seen.update(numbers(row))
         numbered = numbered or _step(row, _STEPS) is not None
-    found = of_names(seen) if names is None else names if names.known(seen) else None
+    alone = {"transformers"} if seen and _is_state(start.lstrip()) else set[str]()
+    found = of_names(seen, alone) if names is None else names if names.known(seen) else None
     if found is None and numbered:
         shown = ", ".join(clean(name)[:40] for name, _ in seen.most_common(8) if name not in _STEPS)
         known = "a known framework" if names is None else "--names"
@@ -141,7 +142,7 @@ def _step(row: Mapping[str, Any], names: Iterable[str]) -> int | None:
         if name not in row:
             continue
         try:
-            number = int(float(row[name]))
+            number = int(float(str(row[name]).partition("/")[0]))  # "12/800" of ms-swift
         except (TypeError, ValueError, OverflowError):
             continue
         if is_step(number):
@@ -159,14 +160,35 @@ def rows(read: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
     elif head.startswith(b"{"):
         yield from filter(None, map(parse_object, lines_of(chain((start,), chunks))))
     else:
-        cells = {sign: head.decode(errors="replace").split(sign) for sign in ",\t;"}
-        sign = next((sign for sign, names in cells.items() if len(names) > 1 and _numbered(names)), "")
-        lines = (line.decode(errors="replace").replace("\0", "") for line in lines_of(chain((start,), chunks)))
-        yield from _cells(csv.reader(lines, delimiter=sign)) if sign else ()
+        at, sign = _table(start)
+        lines = lines_of(chain((start[at:],), chunks))
+        yield from _cells((line.decode(errors="replace").replace("\0", "") for line in lines), sign) if sign else ()
 
 
-def _cells(reader: Iterator[list[str]]) -> Iterator[Mapping[str, str]]:
-    """The rows of a CSV by its first one; damaged ones are left out."""
+def _table(start: bytes) -> tuple[int, str]:
+    """Where a table with a column for the step begins, and the sign between its cells; the sign is empty without one.
+
+    It is the first line of the file, or in a text the first one with the names of a framework, as notebooks show them.
+    """
+    for line in _STEP_COLUMN.finditer(start):
+        text = line[0].decode(errors="replace")
+        for sign in ",\t;|" if not line.start() else "\t|":
+            names = _names(text.strip("|").split(sign))
+            if len(names) > 1 and not {*_STEPS}.isdisjoint(names) and (not line.start() or of_names(names)):
+                return line.start(), sign
+    return 0, ""
+
+
+def _names(cells: Iterable[str]) -> list[str]:
+    """The names in the first row; notebooks write `rewards / x` for `rewards/x`, and `Step`."""
+    names = [cell.strip(' "\r\n').replace(" / ", "/") for cell in cells]
+    return [name.lower() if name.lower() in _STEPS else name for name in names]
+
+
+def _cells(lines: Iterable[str], sign: str) -> Iterator[Mapping[str, str]]:
+    """The rows of a table by its first one; damaged ones are left out."""
+    split = (line.strip(" |\r\n").split("|") for line in lines)
+    reader: Iterator[list[str]] = split if sign == "|" else csv.reader(lines, delimiter=sign)
     names: list[str] = []
     while True:
         try:
@@ -176,13 +198,9 @@ def _cells(reader: Iterator[list[str]]) -> Iterator[Mapping[str, str]]:
         except StopIteration:
             return
         if not names:
-            names = cells
-        elif cells:
+            names = _names(cells)
+        elif cells and (sign != "|" or len(cells) == len(names)):
             yield dict(zip(names, cells, strict=False))
-
-
-def _numbered(names: list[str]) -> bool:
-    return any(name.strip(' "\r').lower() in _STEPS for name in names)
 
 
 def rows_of_cut(read: Iterable[bytes]) -> int | None:
