@@ -38,7 +38,7 @@ from launcher.compare.trial_verdicts import trials_of
 from launcher.core.paths import runs_dir
 from launcher.core.tables import read_tables
 from launcher.metrics.records import parse_object, read_metrics, trains
-from launcher.metrics.responses import PREFIX, ResponseFigures
+from launcher.metrics.responses import ResponseFigures
 from launcher.record.info import Origin, RunInfo
 
 LEAST_STEPS, VOCABULARY, TOY = 5, 49152, 296  # tokens of the tokenizers
@@ -94,7 +94,7 @@ class Judged:
                 continue
             t += data.get("timing_s/step", 0.0)
             said = figures.of(self.answers.get(record["step"], ()))
-            found.append((record["step"], t, data | {f"{PREFIX}{key}": value for key, value in said.items()}))
+            found.append((record["step"], t, data | said))
         return found
 
     def right(self, step: int) -> float:

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.."
 if [ "$1" != wheel ]; then
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
-    bash "$1/pack.sh" "$work"
+    UV_LINK_MODE=copy bash "$1/pack.sh" "$work" # tar refuses files whose hard links others count up meanwhile
     mkdir "$work/all" && mv "$work"/.c[0-9]/* "$work/all/"
     tar -C "$work/all" -cf "$work/stack" .
     split -n 12 -x -a 1 "$work/stack" "$work/stack."

@@ -39,10 +39,10 @@ class EntropyCollapse(Rule):
     id = "ENT-1"
     worse = -1
     needs = (keys.ENTROPY,)
-    reads = ("ENTROPY",)
+    reads = ("ENTROPY", "TRUE_ANSWERS")
 
     def rate(self, frame: Frame, x: float) -> Reading:
-        (entropy,) = self.models
+        entropy, answers = self.models
         if impossible := _beyond(x, self.setup):
             return impossible
         if entropy.count < _FEWEST:
@@ -71,6 +71,8 @@ class EntropyCollapse(Rule):
             if self.config.token_mean:  # a smoothed entropy near zero, and low against where it started
                 near = rungs(limits, "<", lambda at: min(at["value"], at["start"] * start)) if start is not None else []
                 found += [(smooth, [(NOTICE, "<", limits["notice.value"])], _LOWEST), (smooth, near, _SMOOTH)]
+            if answers.smooth > max(limits["warn.right"], answers.first) and not self.signals.harm:
+                found = [(x, [(NOTICE, *rung[1:]) for rung in ladder], measure) for x, ladder, measure in found]
             return found
 
         reading = self.compare(message, clauses)
