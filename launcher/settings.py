@@ -37,21 +37,30 @@ and where the alerts of runs go, by a name: the URL of a service, in which ${NAM
       phone: ntfys://ntfy.sh/my-runs
       team: ${TEAM_WEBHOOK}
       mail: sendmail:me@example.org
+
+and the assistant that `--ask` and the page of a case send a case file to, if you agree: a command or an endpoint:
+
+    assistant: {command: [claude, -p]}
+    assistant: {url: http://127.0.0.1:8000/v1, model: Qwen/Qwen3-32B, key_env: NAME}
 """
 
+import contextlib
+import ipaddress
 import os
 import re
+import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
+from urllib.parse import urlsplit
 
 from launcher.core.errors import UserError, of_file
 from launcher.core.files import make_folder, obeyed, write_atomic
 from launcher.core.old_names import current_name
 from launcher.core.paths import settings_file
-from launcher.core.text import clean, near_hint
+from launcher.core.text import clean, near_hint, without_login
 from launcher.core.yaml_bounds import mending
 
 CONSOLE_SIZE = 1 << 30  # bytes: the default
@@ -60,7 +69,7 @@ Animations = Literal["none", "basic", "full"]
 ANIMATIONS: tuple[Animations, ...] = get_args(Animations)
 _NAMES = (
     *("theme", "mouse", "ascii", "animations", "keys", "trace", "max_cpu_runs", "max_console_size"),
-    *("keep", "gpu_price_per_hour", "hosts", "clusters", "alerts"),
+    *("keep", "gpu_price_per_hour", "hosts", "clusters", "alerts", "assistant"),
 )
 _KEEP = re.compile(r"(?:(\d{1,6}) runs?)?(?:^|, |$)(?:(\d{1,6}(?:\.\d+)?) ?(MiB|GiB|TiB) of checkpoints)?")
 _PRICE = re.compile(r"(\d{1,6}(?:\.\d+)?)(?: ?([A-Za-z]{3}))?")
@@ -99,6 +108,26 @@ class Price:
 
     amount: float
     currency: str = ""
+
+
+@dataclass(frozen=True)
+class Assistant:
+    """`assistant:` of the user: a command, or the URL of an endpoint with its model. `key_env` names a variable."""
+
+    command: tuple[str, ...] = ()
+    url: str = ""
+    model: str = ""
+    key_env: str = ""
+
+    @property
+    def name(self) -> str:
+        """The program, or the model."""
+        return Path(self.command[0]).name if self.command else self.model
+
+    @property
+    def to(self) -> str:
+        """Where a text is sent: the command line, or the model and its URL."""
+        return shlex.join(self.command) if self.command else f"{self.model} at {self.url}"
 
 
 @dataclass(frozen=True)
@@ -248,6 +277,28 @@ def read_alerts() -> dict[str, str]:
     return {str(name): str(url) for name, url in value.items()}
 
 
+def read_assistant() -> Assistant:
+    """The assistant in config.yaml. Raises UserError: also without one."""
+    form = "assistant: {command: [PROGRAM]} or assistant: {url: https://HOST/v1, model: NAME, key_env: VARIABLE}"
+    value, place = _file(settings_file()).get("assistant", (None, ""))
+    if value is None:
+        raise UserError(f"there is no assistant in {settings_file()}", f"add a line: {form}")
+    given = dict(value) if isinstance(value, Mapping) else {}
+    words = given.pop("command", None)
+    command = tuple(words) if isinstance(words, list) else ()
+    texts = all(isinstance(each, str) and each for each in (*command, *given.values()))
+    needs = {"url", "model"} if words is None else set()
+    if not texts or not needs <= given.keys() <= needs | {"key_env"} or not (needs or command):
+        raise UserError(f"{place}: not a command, nor a url with its model", form)
+    found = Assistant(command, **given)
+    address = urlsplit(found.url)
+    safe = address.scheme == "https" or (address.scheme == "http" and _loopback(address.hostname))
+    if needs and (not safe or "@" in address.netloc):
+        hint = "use https without a login, or a port of this machine: ssh -L 8000:localhost:8000 HOST"
+        raise UserError(f"{place}: this url is not safe: {without_login(found.url)}", hint)
+    return found
+
+
 def keep_theme(name: str) -> None:
     """Writes the theme into config.yaml; every other line stays. Raises UserError, OSError."""
     path = settings_file()
@@ -305,6 +356,13 @@ def _flag(values: Mapping[str, tuple[Any, str]], name: str, *, default: bool) ->
     if not isinstance(value, bool):
         raise UserError(f"{place}: {clean(str(value))!r} is not allowed", "use true or false")
     return value
+
+
+def _loopback(host: str | None) -> bool:
+    """Whether a host of a URL is this machine."""
+    with contextlib.suppress(ValueError):
+        return host == "localhost" or ipaddress.ip_address(host or "").is_loopback
+    return False
 
 
 def _utf8() -> bool:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tui.kit.page import Page
 
 RUN_PAGES: Mapping[str, tuple[str, str]] = {  # module and class
+    "case": ("case.screen", "CaseScreen"),
     "check": ("checks.check", "CheckDetailScreen"),
     "checks": ("checks.screen", "ChecksScreen"),
     "diagnosis": ("diagnosis.screen", "DiagnosisScreen"),

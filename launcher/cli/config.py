@@ -1,17 +1,18 @@
 """`ppo-tui config`: the settings in config.yaml."""
 
+import asyncio
 from typing import Annotated
 
 import typer
 
-from launcher.cli.output import Json, fail, put_json, put_table, say
+from launcher.cli.output import Json, fail, put_json, put_result, put_table, say
 from launcher.cli.parsing import group
 from launcher.core.errors import UserError
 from launcher.core.paths import settings_file
 from launcher.core.text import near_hint
-from launcher.settings import in_force, read_alerts
+from launcher.settings import in_force, read_alerts, read_assistant
 
-app = group("Show settings, keys of the screen, and targets of alerts.")
+app = group("Show settings and keys of the screen; test alerts and the assistant.")
 
 _SENT = {True: "sent", False: "not sent", None: ""}
 
@@ -70,6 +71,23 @@ def alerts(
         put_table([(name, kind, _SENT[sent]) for name, kind, sent in rows])
     if any(sent is False for _, _, sent in rows):
         raise typer.Exit(1)
+
+
+@app.command()
+def assistant(
+    test: Annotated[bool, typer.Option("--test", help="Send it 'hello', and print its answer.")] = False,
+    json: Json = False,
+) -> None:
+    """Show or test the assistant in config.yaml."""
+    from launcher.report.assistant import ask
+
+    found = read_assistant()
+
+    async def answer() -> list[str]:
+        return [line async for line in ask(found, "hello")]
+
+    said = asyncio.run(answer()) if test else None
+    put_result("\n".join((found.to, *(said or ()))), {"name": found.name, "to": found.to, "answer": said}, json)
 
 
 def _sent(name: str, target: str) -> bool:

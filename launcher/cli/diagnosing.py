@@ -1,12 +1,26 @@
 """The command that shows why a run ended, and case files for another reader."""
 
+import asyncio
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from launcher.cli.output import Json, pasted_text, put, put_json, put_problems, put_result, put_table, resolved
+from launcher.cli.output import (
+    Json,
+    Yes,
+    confirm,
+    pasted_text,
+    put,
+    put_json,
+    put_problems,
+    put_result,
+    put_table,
+    resolved,
+    say,
+)
 from launcher.core.errors import UserError
 from launcher.record.layout import RunDir
 
@@ -16,12 +30,37 @@ if TYPE_CHECKING:
 CaseFile = Annotated[bool, typer.Option("--case", help="Print a case file for a colleague or an assistant.")]
 
 
-def put_case(source: "RunDir | Log", config: Sequence[str] = (), *, health: bool = False, json: bool = False) -> None:
-    """Prints the case file of a source; `health` as in `case_of`."""
+Ask = Annotated[bool, typer.Option("--ask", help="Send the case file to the assistant in config.yaml; asks first.")]
+
+
+def put_case(
+    source: "RunDir | Log", config: Sequence[str] = (), *, health: bool = False, ask: bool, yes: bool, json: bool
+) -> None:
+    """Prints the case file of a source, or what the assistant says to it; `health` as in `case_of`."""
     from launcher.report.case import case_of
 
     case = case_of(source, config, health=health)
-    put_result(case.text, {**asdict(case), "text": case.text}, json)
+    if not ask:
+        put_result(case.text, {**asdict(case), "text": case.text}, json)
+        return
+    from launcher.report.assistant import answered
+    from launcher.settings import read_assistant
+
+    assistant, lines = read_assistant(), list[str]()
+    say(f"{case.text}\n{len(case.text):,} characters to {assistant.to}")
+    confirm("Send them?", yes, "sending a case file")
+
+    async def answer() -> None:
+        run = source if isinstance(source, RunDir) else None
+        async with aclosing(answered(assistant, case.text, case.verl, run)) as told:
+            async for line in told:
+                lines.append(line)
+                if not json:
+                    put(line)
+
+    asyncio.run(answer())
+    if json:
+        put_json({"assistant": assistant.name, "to": assistant.to, "lines": lines})
 
 
 def diagnose(
@@ -29,17 +68,19 @@ def diagnose(
         str, typer.Argument(metavar="SOURCE", help="A run, a console log, or - for a pasted log or thread.")
     ],
     case: CaseFile = False,
+    ask: Ask = False,
+    yes: Yes = False,
     json: Json = False,
 ) -> None:
     """Show why a run ended and how to fix it. A pasted thread is read as well."""
     if source == "-":
-        if case:
-            raise UserError("--case needs a run or a file", "save the text as a file")
+        if case or ask:
+            raise UserError("a case file needs a run or a log", "save the text as a file")
         _diagnose_pasted(json)
         return
     origin = resolved(source, text=True)
-    if case:
-        put_case(origin, json=json)
+    if case or ask:
+        put_case(origin, ask=ask, yes=yes, json=json)
         return
     _put_diagnosis(origin, json)
 

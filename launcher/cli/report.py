@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from launcher.cli.diagnosing import CaseFile, put_case
+from launcher.cli.diagnosing import Ask, CaseFile, put_case
 from launcher.cli.output import (
     Json,
     Keys,
     Names,
     Run,
     Source,
+    Yes,
     find,
     put,
     put_json,
@@ -289,14 +290,16 @@ def health(
     every: Annotated[bool, typer.Option("--all", help="Print every rule, not only those that flag the run.")] = False,
     events: Annotated[bool, typer.Option("--events", help="Also print every change of a rule's level.")] = False,
     case: CaseFile = False,
+    ask: Ask = False,
+    yes: Yes = False,
     json: Json = False,
 ) -> None:
     """Judge the health of a run or a log. Prints the verdict, then the rules that flag it."""
     from launcher.runs.judge.run_checklist import judged
 
     origin = resolved(source, names)
-    if case:
-        put_case(origin, config or [], health=True, json=json)
+    if case or ask:
+        put_case(origin, config or [], health=True, ask=ask, yes=yes, json=json)
         return
     result = judged(origin, config or [], shown_progress())
     checklist, changes, checks = result.checklist, result.changes, result.checklist.checks()

@@ -86,13 +86,14 @@ def bundle(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE.zip", help="File to write [default: RUN-bundle.zip].")
     ] = None,
+    answers: Annotated[bool, typer.Option("--answers", help="Add what an assistant answered about the run.")] = False,
     json: Json = False,
 ) -> None:
     """Pack a run for an issue: text, versions, cause, stacks. Secrets and names of people and hosts are replaced."""
     from launcher.report.bundle import write
 
     target = find(run)
-    written = str(write(target, output or Path(f"{target.id}-bundle.zip")))
+    written = str(write(target, output or Path(f"{target.id}-bundle.zip"), answers=answers))
     put_result(written, {"run": target.id, "file": written}, json)
 
 

@@ -115,6 +115,7 @@ class RunDir:
     validations = _In("samples/validation")
     supervisor_log = _In("supervisor.log")
     trials_log = _In("trials.log")
+    answers = _In("answers.md")
 
     def __init__(self, path: Path, id: str | None = None) -> None:
         """`id` is the name of the folder; a supervisor works in it and uses the path `.`."""

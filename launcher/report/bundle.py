@@ -19,6 +19,7 @@ from launcher.core.files import write_atomic
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
 from launcher.record.ray_session import RaySession
+from launcher.report.case import case_of
 from launcher.report.facts import LINE, Facts
 from launcher.runs.watch.check_words import state_word
 from launcher.runs.watch.problems import problems
@@ -33,12 +34,12 @@ _RAY_LOGS = ("raylet.err", "raylet.out", "gcs_server.err", "gcs_server.out")
 _RAY = re.compile(r"raylet|Actor\w*Died|Actor\w*Error|WorkerCrashed|NodeDied|died|placement group|\bGCS\b|OutOfMemory")
 
 
-def write(run: RunDir, to: Path) -> Path:
+def write(run: RunDir, to: Path, *, answers: bool = False) -> Path:
     """Writes the archive of a run, replacing the file. Raises UserError."""
     check(to)
     target = to.expanduser()
     try:
-        write_atomic(target, packed(parts(run), target.stem))
+        write_atomic(target, packed(parts(run, answers=answers), target.stem))
     except OSError as error:
         raise of_writing(target, error) from None
     return target
@@ -59,8 +60,11 @@ def packed(files: Mapping[str, str], folder: str) -> bytes:
     return out.getvalue()
 
 
-def parts(run: RunDir) -> dict[str, str]:
-    """The files of the archive by name, the issue text first. Raises UserError for a run that cannot be read."""
+def parts(run: RunDir, *, answers: bool = False) -> dict[str, str]:
+    """The files of the archive by name, the issue text first; only if asked for, the `answers` of an assistant.
+
+    Raises UserError for a run that cannot be read.
+    """
     facts = Facts.read(run)
     raw = {
         "versions.txt": "\n".join(facts.versions()),
@@ -69,9 +73,11 @@ def parts(run: RunDir) -> dict[str, str]:
         "stacks.txt": "\n".join(facts.stacks()),
         "ray.txt": "\n".join(_ray(facts)),
         "gpus.txt": "\n".join(facts.devices()),
+        "answers.md": run.answers.read_text("utf-8", "replace") if answers and run.answers.exists() else "",
     }
     hidden = facts.anonymous(raw.values())
     files = {name: hidden.text(text)[:_PART] + "\n" for name, text in raw.items() if text.strip()}
+    files["case.md"] = case_of(run).text
     return {"issue.md": hidden.text(_issue(run, facts, raw, list(files)))[:_ISSUE], **files}
 
 

@@ -35,6 +35,7 @@ from launcher.runs.watch.reader import ERRORS
 from launcher.runs.watch.responses import Sample, dumps, read
 from launcher.runs.watch.run_settings import lineage, shown_value
 from launcher.runs.watch.stalls import last_standstill, problem_of
+from launcher.verl.defaults import NEWEST
 from launcher.verl.usual import usual_of
 
 MOST = 24_000
@@ -67,10 +68,11 @@ class Part:
 
 @dataclass(frozen=True)
 class Case:
-    """The question and the parts, in their order."""
+    """The question and the parts, in their order; `verl` is the version of veRL, the newest where it is not known."""
 
     question: str
     parts: tuple[Part, ...]
+    verl: str = NEWEST
 
     @property
     def text(self) -> str:
@@ -149,7 +151,8 @@ def _written(facts: Facts, values: Mapping[str, Any], question: str) -> Case:
         parts += [part.within(row["most"])] if part.lines else []
     by = facts.framework.title if facts.framework is not None and not facts.framework.own else "veRL"
     asked = tables["question"][question].format(by=by)
-    return Case(f"# Question\n\n{asked}\n\n{tables['question']['answer']}\n", tuple(parts))
+    verl = facts.info.versions.get("verl") or facts.diagnosis.versions.get("verl") or NEWEST
+    return Case(f"# Question\n\n{asked}\n\n{tables['question']['answer']}\n", tuple(parts), str(verl))
 
 
 def _trouble(facts: Facts) -> Iterator[Problem]:

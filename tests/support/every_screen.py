@@ -28,6 +28,7 @@ ROADS: dict[str, tuple[str, ...]] = {
     "OpenedDashboard": (),
     "ChecksScreen": ("h",),
     "CheckDetailScreen": ("enter",),
+    "CaseScreen": ("h", "A"),
     "EventsScreen": ("v",),
     "TrialsScreen": ("a t",),
     "MetricsScreen": ("m",),

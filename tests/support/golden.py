@@ -44,7 +44,9 @@ STORED = DATA / "golden.json.xz"
 HOME = "/tmp/ppo-golden-12345678"  # as long as the path of the home: tables fit it
 NOW = 1_800_000_000.0  # later than all recordings
 SIZES = ((160, 48), (80, 24))
-PAGES = sorted(ROADS.keys() - {"MachineScreen", "DeviceScreen", "TrialsScreen", "ConfirmScreen", "RunsScreen"})
+PAGES = sorted(
+    ROADS.keys() - {"CaseScreen", "MachineScreen", "DeviceScreen", "TrialsScreen", "ConfirmScreen", "RunsScreen"}
+)
 PAGED = ("kl-blowup", "learning", "fail-oom")  # the runs whose pages are stored
 OF_RUN = (
     ["status"],

@@ -24,6 +24,7 @@ WORDS = {
     "OpenedDashboard": ("KL to reference", "WARN", "h rules"),
     "ChecksScreen": ("Unrewarded drift", "esc back"),
     "CheckDetailScreen": ("Unrewarded drift", "esc back"),
+    "CaseScreen": ("No assistant in config.yaml", "esc back"),
     "EventsScreen": ("KL-4", "esc back"),
     "ActionsScreen": ("Actions", "Export"),
     "TrialsScreen": ("No trials", "esc back"),

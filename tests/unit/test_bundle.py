@@ -33,7 +33,7 @@ def planted(home: Path) -> RunDir:
 
 def test_nothing_in_a_bundle_names_a_person_a_machine_or_a_secret(planted: RunDir) -> None:
     files = parts(planted)
-    assert next(iter(files)) == "issue.md" and len(files) == 7
+    assert next(iter(files)) == "issue.md" and len(files) == 8 and files["case.md"].startswith("# Question")
     for name, text in files.items():
         for secret in (*PLANTED, socket.gethostname(), str(Path.home())):
             assert secret not in text, f"{secret} in {name}"

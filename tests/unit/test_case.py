@@ -142,4 +142,4 @@ def test_both_commands_print_it_and_its_json() -> None:
     for command in ("diagnose", "health"):
         found = json.loads(call([command, log, "--case", "--json"])[0])
         assert found["text"].strip() == text.strip() and found["parts"][0]["worth"] == 9
-    assert b"error: --case needs a run or a file" in call(["diagnose", "-", "--case"])[1]
+    assert b"error: a case file needs a run or a log" in call(["diagnose", "-", "--case"])[1]

@@ -38,7 +38,7 @@ _VERBS = {  # action -> what it does to a run
     "try": Verb.TRY,
     "try_fix": Verb.FORK,
 }
-_CHANGES = frozenset({*_VERBS, "note"}) - {"edit"}
+_CHANGES = frozenset({*_VERBS, "note", "send"}) - {"edit"}
 _NO_TROUBLE = "the run has not failed, does not hang, and printed no errors"
 
 

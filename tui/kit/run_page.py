@@ -1,6 +1,7 @@
 """Base classes of the pages about a run (header, body, keys), of those that list entries, and of one entry."""
 
 import asyncio
+from functools import partial
 from typing import Any, ClassVar
 
 from textual import work
@@ -8,10 +9,12 @@ from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 
 from launcher.runs.watch.reader import RunReader
+from tui.kit.actions.background import in_background, reported
 from tui.kit.drawing.rows import Item, paragraph
 from tui.kit.keys import KEYS
 from tui.kit.navigation import RunView, navigation
 from tui.kit.page import HIDDEN, Page, run_refusal
+from tui.kit.terminal import copied
 from tui.kit.widgets.header_line import HeaderLine
 from tui.kit.widgets.inspector import Inspected, Inspection, Inspector
 from tui.kit.widgets.key_bar import KeyBar
@@ -74,6 +77,21 @@ class RunPage(Page[None]):
         """Finds out what the errors so far mean."""
         await asyncio.to_thread(self.reader.explain)
         self.show()
+
+    ASKS = "failure"
+    """What its case is about: "failure" or "health"."""
+
+    @work(group="case", exclusive=True)
+    async def action_copy_case(self) -> None:
+        """Copies the case file of the run."""
+        from launcher.report.case import case_of
+
+        with reported(self.app):
+            case = await in_background(partial(case_of, self.reader.dir, health=self.ASKS == "health"))
+            copied(self.app, "case", case.text, f"Copied {len(case.text):,} characters")
+
+    def action_show_case(self) -> None:
+        navigation(self.app).show("case", self.run, self.ASKS)
 
     def action_fork(self) -> None:
         from tui.kit.actions.checkpoints import begin_fork

@@ -194,6 +194,14 @@ def copy(app: App[Any], name: str, text: str) -> Path:
     return path
 
 
+def copied(app: App[Any], name: str, text: str, words: str = "Copied") -> None:
+    """Copies text as `copy` does, and shows these words and the file, or why it was not copied."""
+    try:
+        app.notify(f"{words}; also saved in {copy(app, name, text)}", markup=False)
+    except OSError as error:
+        app.notify(f"Not copied: {error}", severity="error", markup=False)
+
+
 def hung_up(descriptors: tuple[int, ...] = (0, 1)) -> bool:
     """Whether the terminal behind stdin or stdout is gone.
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 class FlagPage(RunPage):
     """Shows one rule. While it flags the run, keys start trials or open the editor at the first value to try."""
 
+    ASKS = "health"
+
     def __init__(self, run: RunView) -> None:
         super().__init__(run)
         self._proposals: dict[tuple[str, Level], Proposal | None] = {}

@@ -103,16 +103,12 @@ class RunPages(ChartScreen):
         self._change(note_run, "note")
 
     def action_tracker(self) -> None:
-        from tui.kit.terminal import copy
+        from tui.kit.terminal import copied
 
         assert self.reader is not None
         first, *_ = trackers = self.reader.state.trackers
-        try:
-            copy(self.app, "tracker", first.url or first.command or first.folder or "")
-        except OSError as error:
-            self.notify(f"Not copied: {error}", severity="error", markup=False)
-        else:
-            self.notify("Copied: " + "\n".join(clean(each.words) for each in trackers), markup=False)
+        words = "Copied: " + "\n".join(clean(each.words) for each in trackers)
+        copied(self.app, "tracker", first.url or first.command or first.folder or "", words)
 
     def action_evaluate(self) -> None:
         from tui.kit.actions.checkpoints import evaluate_run

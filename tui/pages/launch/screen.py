@@ -27,7 +27,7 @@ from tui.kit.keys import KEYS
 from tui.kit.page import is_open
 from tui.kit.plan_rows import laid
 from tui.kit.run_words import reference
-from tui.kit.terminal import copy
+from tui.kit.terminal import copied
 from tui.kit.widgets.findings import Findings, fix_rows, message_rows
 from tui.kit.widgets.inspector import Inspected, Inspection
 from tui.kit.widgets.key_bar import KeyBar
@@ -193,12 +193,7 @@ class LaunchScreen(Inspected[Path | list[str]]):
             self.dismiss(self.fixes)  # the editor is below, and goes on with them
 
     def action_copy(self) -> None:
-        try:
-            file = copy(self.app, "command", self.plan.command)
-        except OSError as error:
-            self.notify(f"Not copied: {error}", severity="error", markup=False)
-        else:
-            self.notify(f"Copied; also saved in {file}", markup=False)
+        copied(self.app, "command", self.plan.command)
 
     def action_cancel(self) -> None:
         if self.starting:

@@ -20,7 +20,7 @@ from tui.kit.keys import KEYS
 from tui.kit.navigation import RunView
 from tui.kit.page import HIDDEN
 from tui.kit.run_page import RunPage
-from tui.kit.terminal import LARGEST_COPY, copy
+from tui.kit.terminal import LARGEST_COPY, copied
 from tui.kit.widgets.lines import Lines
 from tui.pages.log.view import LogView
 
@@ -291,14 +291,8 @@ class LogScreen(RunPage):
             if view.keep is None or view.keep(line.raw):
                 lines.append(shown(line).shown)
                 room -= len(lines[-1])
-        try:
-            path = copy(self.app, self.reader.id, "\n".join(lines) + "\n")
-        except OSError as error:
-            self.notify(clean(str(error)), title="Not copied", severity="error", markup=False)
-            return
         cut = " (the rest exceeds the copy limit)" if room < 0 else ""
-        words = f"{counted(len(lines), 'line')}{cut}; also saved in {clean(str(path))}"
-        self.notify(words, title="Copied", markup=False)
+        copied(self.app, self.reader.id, "\n".join(lines) + "\n", f"Copied {counted(len(lines), 'line')}{cut}")
         view.mark = None
         view.redraw()
 
