@@ -116,6 +116,7 @@ pages: setup  # the generated parts of docs/, from the code, its tables and reco
 docs: setup pages  # the documentation as static HTML with search, in site/
 	@.venv/bin/zensical --version > /dev/null 2>&1 || $(PIP) -q -c <(grep -hv '^--' launcher/verl/requirements-cpu.txt requirements-dev.txt) '$(SITE)'
 	@.venv/bin/zensical build --clean
+	@$(SCRIPT) tools/site_search.py site
 
 watch: setup  # what another veRL has that our tables lack; VERL is a wheel or a checkout
 	@$(SCRIPT) tools/verl_watch.py $(VERL)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -25,8 +26,11 @@ _LIMITS = Path(__file__).parent / "health" / "limits.toml"
 _COMMANDS = Path(__file__).parent / "cli" / "words.toml"
 REFERENCE = Path(__file__).with_name("reference.toml")
 """Settings, pages, and words that users look for."""
+GUIDE, GUIDES = "guide", Path(__file__).with_name("guides.toml")
+"""The kind of a topic that is a page of the documentation; these pages, and the words in which people ask for them."""
 _LISTED = 3  # topics that the list names of each kind
 _FOUND = 10  # topics that a search lists
+_GUIDES = 2  # before the other topics
 _ESSENTIAL, _RULE, _RIVAL = 0.08, 0.05, -0.5  # weights
 
 
@@ -65,14 +69,17 @@ def text_of(topic: str) -> str:
 
 
 def search(query: str) -> list[Topic]:
-    """The topics that fit words or similar ones, the best first: those of this name, then the others."""
-    found = ranked(query, topics(), lambda each: each.words)
+    """The topics that fit words or similar ones, the best first: of this name, guides for these words, the others."""
+    meant = " ".join(word for word in query.split() if word.lower() not in read_tables(GUIDES)["fillers"].split())
+    asked = ranked(meant, (row for row in _asked() if occurs(meant, row[1])), itemgetter(1))
+    guides = list(dict.fromkeys(guide for guide, _ in asked))[:_GUIDES]
+    found = dict.fromkeys([*guides, *ranked(query, topics(), lambda each: each.words)])
     return sorted(found, key=lambda each: each.name.lower() != query.lower())[:_FOUND]
 
 
 def hits(query: str) -> list[Topic]:
     """The topics of a search that have the words themselves."""
-    return [each for each in search(query) if occurs(query, each.words)]
+    return [each for each in search(query) if each.kind == GUIDE or occurs(query, each.words)]
 
 
 def listed() -> list[tuple[str, str, str]]:
@@ -87,7 +94,7 @@ def listed() -> list[tuple[str, str, str]]:
 @cache
 def topics() -> tuple[Topic, ...]:
     """Every topic."""
-    kinds = (_fields, _rules, _findings, _causes, _metrics, _settings, _pages, _commands, _recipes)
+    kinds = (_fields, _rules, _findings, _causes, _metrics, _settings, _pages, _commands, _recipes, _guides)
     return tuple(topic for kind in kinds for topic in kind())
 
 
@@ -101,6 +108,19 @@ def _plain(name: str, kind: str, text: str) -> Topic:
     """A topic whose text is its meaning, without the links and code marks of Markdown."""
     meaning = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text).replace("`", "")
     return Topic(kind, name, "", meaning, lambda: meaning)
+
+
+def _guides() -> Iterator[Topic]:
+    yield from dict.fromkeys(guide for guide, _ in _asked())
+
+
+@cache
+def _asked() -> list[tuple[Topic, Words]]:
+    rows = []
+    for path, row in read_tables(GUIDES)["guide"].items():
+        guide = _plain(path, GUIDE, "\n\n".join((row["about"], *row["commands"])))._replace(title=row["title"])
+        rows += [(guide, Words(asked, row["title"], row["about"])) for asked in row["asked"]]
+    return rows
 
 
 def _settings() -> Iterator[Topic]:

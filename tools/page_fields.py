@@ -1,11 +1,15 @@
 """Pages about presets: their fields, the shipped ones, recipes."""
 
+import gzip
+import json
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from page_words import cell, code, table
 
 import presets as shipped_files
-from launcher.core.format import number
+from launcher.core.format import number, yaml_number
 from launcher.preset.fields import Spec
 from launcher.preset.files import load, recipe_about, shipped
 from launcher.preset.files import recipes as known_recipes
@@ -14,6 +18,38 @@ from launcher.verl import versions
 from launcher.verl.usual import BY_VERL_KEY, RANGES, WITHOUT, UsualRange
 
 FILES = Path(shipped_files.__path__[0])
+EXAMPLES = Path(__file__).parents[1] / "tests/data/verl_examples.json.gz"
+_LOSS = "actor_rollout_ref.actor.policy_loss.loss_mode"
+ASKED = [
+    "actor.lr",
+    "critic.lr",
+    "kl.loss_coef",
+    "kl.coef",
+    "data.train_batch_size",
+    "actor.ppo_mini_batch_size",
+    "rollout.n",
+    "data.max_prompt_length",
+    "data.max_response_length",
+    "actor.ppo_epochs",
+    "actor.clip_ratio_low",
+    "actor.clip_ratio_high",
+    "rollout.temperature",
+    "actor.entropy_coeff",
+    "advantage.gamma",
+    "advantage.lam",
+    "actor.lr_warmup_steps_ratio",
+    "actor.weight_decay",
+    "model.lora_rank",
+    "model.lora_alpha",
+]
+"""The fields that people ask for, in the order in which they matter."""
+_SCRIPTS: dict[str, Callable[[dict[str, object]], bool]] = {
+    "LoRA": lambda script: bool(script.get("actor_rollout_ref.model.lora_rank")),
+    "full fine-tuning": lambda script: not script.get("actor_rollout_ref.model.lora_rank"),
+    "GSPO loss": lambda script: script.get(_LOSS) == "gspo",
+    "vanilla loss": lambda script: script.get(_LOSS, "vanilla") == "vanilla",
+}
+"""The example scripts for which a range holds, by its `runs`."""
 
 
 def fields() -> str:
@@ -49,6 +85,39 @@ def _lines(*parts: str) -> str:
 def _source(range_: UsualRange) -> tuple[str, ...]:
     names = ", ".join(code(BY_KEY[key].name) for key in range_.keys)
     return (names, f"{cell(range_.words)} ([{range_.id}](findings.md#{range_.id.lower()}))", cell(range_.source))
+
+
+def usual() -> str:
+    """The fields that people ask for: usual values and source, veRL's examples, what is outside."""
+    by_name = {spec.name: spec for group in TITLES for spec in fields_of(group)}
+    rows = []
+    for name in ASKED:
+        key = by_name[name].key
+        for range_ in BY_VERL_KEY.get(key, ()) or (None,):
+            words, outside = "no source", ""
+            if range_ is not None:
+                words = _lines(cell(range_.words), cell(range_.source or "no source"))
+                ends = (("below", range_.low, range_.below), ("above", range_.high, range_.above))
+                outside = _lines(*(f"{end} {yaml_number(value)}: {cell(text)}" for end, value, text in ends if text))
+            rows.append((_linked(name), words, _examples(key, range_), outside))
+    tag = json.loads(gzip.decompress(EXAMPLES.read_bytes()))["tag"]
+    return table(("field", "usual, source", f"veRL {tag}: scripts that set it", "outside"), rows)
+
+
+def _linked(name: str) -> str:
+    return f"[{code(name)}](../reference/fields.md)"
+
+
+def _examples(key: str, range_: UsualRange | None) -> str:
+    """The most frequent value of a key in veRL's example scripts, the ends, and how many scripts set it."""
+    scripts = json.loads(gzip.decompress(EXAMPLES.read_bytes()))["examples"].values()
+    fits = _SCRIPTS.get(range_.runs if range_ else "", lambda script: True)
+    values = [each[key] for each in scripts if fits(each) and isinstance(each.get(key), (int, float))]
+    if not values:
+        return "none"
+    ((most, count),) = Counter(values).most_common(1)
+    ends = f"; {yaml_number(min(values))} to {yaml_number(max(values))}" if len(set(values)) > 1 else ""
+    return f"{yaml_number(most)} in {count} of {len(values)}{ends}"
 
 
 def _value(value: object) -> str:

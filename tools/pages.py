@@ -27,6 +27,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "signs": page_program.signs,
     "letters": page_program.letters,
     "fields": page_fields.fields,
+    "usual": page_fields.usual,
     "presets": page_fields.presets,
     "recipes": page_fields.recipes,
     "rules": page_rules.rules,

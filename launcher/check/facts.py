@@ -18,7 +18,7 @@ import orjson
 from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.core.files import cache, obeyed
-from launcher.core.tables import read_tables, record
+from launcher.core.tables import record, tables_of
 from launcher.verl.defaults import NEWEST
 
 _CLASSES = ("workers/config/*.py", "trainer/config/*.py")
@@ -84,7 +84,7 @@ class Names:
 @functools.cache
 def known_names() -> Names:
     """All lists of names.toml, read once."""
-    tables = read_tables(Path(__file__).with_name("names.toml"))
+    tables = tables_of(__file__, "names.toml")
     return record(Names, tables, software=record(Packages, tables["software"]))
 
 

@@ -18,7 +18,7 @@ from launcher.core import paths
 from launcher.core.errors import UserError
 from launcher.core.files import open_folders, read_only
 from launcher.core.format import GIB, amount, gib
-from launcher.core.tables import read_tables
+from launcher.core.tables import tables_of
 from launcher.estimate.memory import estimate
 from launcher.machine.capacity import Machine
 from launcher.machine.sampler import Sampler
@@ -212,7 +212,7 @@ def folders(env: Mapping[str, str], kinds: Iterable[str]) -> Iterator[Finding]:
 
 def _place(kind: str, env: Mapping[str, str]) -> tuple[str, Path]:
     """The variable that decides where a run writes something, and that folder, by folders.toml."""
-    below: Mapping[str, str] = read_tables(Path(__file__).with_name("folders.toml"))[kind]
+    below: Mapping[str, str] = tables_of(__file__, "folders.toml")[kind]
     variable = next((name for name in below if env.get(name)), next(iter(below)))
     return variable, Path(env.get(variable) or "/tmp", below[variable]).expanduser()
 

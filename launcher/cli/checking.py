@@ -26,7 +26,7 @@ GPU_PACKAGES = ("vllm", "flash-attn", "flashinfer-python", "trl")
 
 
 def check(
-    preset: Annotated[str, typer.Argument(metavar="PRESET", help="As of 'run'; with --reward a Python file.")],
+    preset: Annotated[str, typer.Argument(help="As of 'run'; with --reward a Python file.")],
     settings: Settings = None,
     assume: Annotated[
         str | None,
@@ -191,9 +191,7 @@ def _table(python: str, *, gpu: bool) -> list[tuple[str, str, str]]:
 
 def tune(
     preset: Preset,
-    name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Name of the new preset [default: PRESET-tuned].")
-    ] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the new preset [default: PRESET-tuned].")] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=6, help="Maximum number of short runs.")] = 6,
     steps: Annotated[int, typer.Option(min=2, max=20, help="Steps of each run.")] = 3,
     force: Force = False,

@@ -30,9 +30,7 @@ _NEXT = re.compile(r",(?=\+*[A-Za-z_][\w.]*=)")
 def compare(
     ctx: typer.Context,
     runs: Annotated[list[str] | None, typer.Argument(metavar="RUN", help="Two to eight runs.")] = None,
-    tag: Annotated[
-        str | None, typer.Option("--tag", metavar="TAG", help="Compare the runs with this tag, such as a sweep's.")
-    ] = None,
+    tag: Annotated[str | None, typer.Option(help="Compare the runs with this tag, such as a sweep's.")] = None,
     plain: Annotated[bool, typer.Option("--plain", help="Print tables instead of opening the screen.")] = False,
     json: Json = False,
 ) -> None:
@@ -88,7 +86,7 @@ def report(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE.html", help="File to write.")] = Path(
         "report.html"
     ),
-    tag: Annotated[str | None, typer.Option("--tag", metavar="TAG", help="Runs with a tag, such as a sweep's.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Runs with a tag, such as a sweep's.")] = None,
     follow: Follow = False,
 ) -> None:
     """Write a report of runs as one HTML file. Verdict, curves, samples, settings, cost."""

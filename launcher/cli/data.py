@@ -9,6 +9,9 @@ from launcher.cli.output import Json, put_result, say
 from launcher.cli.parsing import group
 from launcher.core.format import counted
 
+Output = Annotated[
+    Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder to write: train.parquet, test.parquet.")
+]
 app = group("Write training data in veRL's parquet schema.")
 
 
@@ -27,9 +30,7 @@ def gsm8k(
     source: Annotated[
         Path | None, typer.Option("--from", help="Folder with train.jsonl and test.jsonl, plain or .gz.")
     ] = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder to write: train.parquet, test.parquet.")
-    ] = Path("~/data/gsm8k"),
+    output: Output = Path("~/data/gsm8k"),
     json: Json = False,
 ) -> None:
     """Write GSM8K from its files or from the Hugging Face hub."""
@@ -44,9 +45,7 @@ def math(
     source: Annotated[
         str | None, typer.Option("--from", help="Folder, or the name of a data set on the Hugging Face hub.")
     ] = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder to write: train.parquet, test.parquet.")
-    ] = Path("~/data/math"),
+    output: Output = Path("~/data/math"),
     json: Json = False,
 ) -> None:
     """Write MATH from its files or from the Hugging Face hub."""
@@ -57,9 +56,7 @@ def math(
 
 @app.command()
 def jsonl(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Table of questions and answers: .jsonl, .jsonl.gz or .csv.")
-    ],
+    file: Annotated[Path, typer.Argument(help="Table of questions and answers: .jsonl, .jsonl.gz or .csv.")],
     prompt: Annotated[str, typer.Option(help="Column of the question.")],
     answer: Annotated[str, typer.Option(help="Column of the right answer.")],
     reward: Annotated[

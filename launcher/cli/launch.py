@@ -51,14 +51,12 @@ def run(
     force: Force = False,
     queue: Annotated[bool, typer.Option("--queue", help="Start it when its GPUs are free; print its id.")] = False,
     after: Annotated[
-        str | None, typer.Option("--after", metavar="RUN", help="With --queue: start after this run has finished.")
+        str | None, typer.Option(metavar="RUN", help="With --queue: start after this run has finished.")
     ] = None,
     gpus: Annotated[
-        str | None, typer.Option("--gpus", metavar="0,1", help="With --queue: use these GPUs [default: any free ones].")
+        str | None, typer.Option(metavar="0,1", help="With --queue: use these GPUs [default: any free ones].")
     ] = None,
-    name: Annotated[
-        str, typer.Option("--name", metavar="NAME", help="Name of the run [default: that of the preset].")
-    ] = "",
+    name: Annotated[str, typer.Option(help="Name of the run [default: that of the preset].")] = "",
 ) -> None:
     """Check a preset and start a run. The run continues when this terminal closes."""
     from launcher.runs.act.start import Plan, start
@@ -163,7 +161,7 @@ def logs(
 def stop(
     run: Run,
     wait: Annotated[bool, typer.Option("--wait", help="Return when all processes of the run have ended.")] = False,
-    by: Annotated[str, typer.Option("--by", metavar="NAME", help="Who requests it, for the record.")] = "user",
+    by: Annotated[str, typer.Option(metavar="NAME", help="Who requests it, for the record.")] = "user",
 ) -> None:
     """Stop a run with its driver, Ray and the rollout engine."""
     from launcher.runs.act.stop import cancel_retry

@@ -3,7 +3,6 @@
 import functools
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -12,7 +11,7 @@ from typer.core import TyperGroup
 from launcher.cli.output import say
 from launcher.core.errors import UserError
 from launcher.core.files import open_folders
-from launcher.core.tables import read_tables
+from launcher.core.tables import tables_of
 from launcher.core.text import hint_of, near_hint, nearest
 
 _UNCUT = 1000  # characters of a description in the help, which a narrow terminal wraps
@@ -38,7 +37,7 @@ _ALLOWED = {
 @functools.cache
 def examples() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
     """The page and two examples of each command, under the headings of the main help."""
-    return read_tables(Path(__file__).with_name("examples.toml"))
+    return tables_of(__file__, "examples.toml")
 
 
 def groups_of(path: str) -> dict[str, str]:
@@ -65,7 +64,7 @@ class Commands(TyperGroup):
         path, name = ctx.command_path, args[0]
         if name not in self.commands:
             group = f" of '{path}'" if ctx.parent else ""
-            meant = read_tables(Path(__file__).with_name("other_tools.toml")).get(path, {}).get(name)
+            meant = tables_of(__file__, "other_tools.toml").get(path, {}).get(name)
             hint = hint_of(meant or nearest(name, self.commands), f"'{path} --help' lists all")
             raise UserError(f"no command '{name}'{group}", hint)
         writes = name in WRITING.get(path, "").split() and not {"--help", "-h"}.intersection(args)
@@ -91,7 +90,7 @@ class Commands(TyperGroup):
         for param in command.params:
             if param.param_type_name == "argument":
                 param.display_type = lambda ctx: ""  # Typer writes a Python type, which means nothing to users
-            elif param.metavar is None and not param.is_flag:
+            if param.metavar is None and not getattr(param, "is_flag", False):
                 param.metavar = param.name.upper()
         pieces = type(command).collect_usage_pieces
         command.collect_usage_pieces = lambda ctx: [piece.translate(_BRACES) for piece in pieces(command, ctx)]

@@ -155,7 +155,7 @@ def delete(preset: Own, yes: Yes = False) -> None:
 
 @app.command("import")
 def import_(
-    script: Annotated[str, typer.Argument(metavar="SCRIPT", help="A shell script, or - to read a command from stdin.")],
+    script: Annotated[str, typer.Argument(help="A shell script, or - to read a command from stdin.")],
     args: Annotated[
         list[str] | None,
         typer.Argument(metavar="ARGUMENT", help="Arguments of the script; NAME=VALUE sets a variable for it."),
@@ -221,7 +221,7 @@ def export(
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to write [default: print to stdout].")
     ] = None,
     verl: Annotated[
-        str | None, typer.Option("--verl", help="veRL version to write the script for [default: the installed one].")
+        str | None, typer.Option(help="veRL version to write the script for [default: the installed one].")
     ] = None,
     slurm: Annotated[
         bool, typer.Option("--slurm", help="Write an sbatch script that starts Ray on its nodes.")

@@ -115,7 +115,7 @@ def sweep(
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, max=64, help="Runs of each combination, with data.seed 1, 2, ...")] = 1,
-    tag: Annotated[str | None, typer.Option(metavar="TAG", help="Tag of the runs [default: a new one].")] = None,
+    tag: Annotated[str | None, typer.Option(help="Tag of the runs [default: a new one].")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the runs, and queue none.")] = False,
     force: Force = False,
     json: Json = False,

@@ -75,7 +75,7 @@ def serve(
     ctx: typer.Context,
     run: Annotated[str | None, typer.Argument(metavar="RUN", help="A run to show [default: the list].")] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 uses a free one.")] = 8000,
-    address: Annotated[str, typer.Option("--address", help="Address to listen on.")] = "127.0.0.1",
+    address: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     write: Annotated[bool, typer.Option("--write", help="Allow changes: start, stop, edit.")] = False,
     tabs: Annotated[int, typer.Option(min=1, max=64, help="Tabs open at once; each is a process.")] = 4,
 ) -> None:

@@ -15,8 +15,8 @@ _KINDS = ("rollout", "validation")
 
 def samples(
     run: Run,
-    step: Annotated[int | None, typer.Option("--step", help="Step of the responses [default: the newest].")] = None,
-    kind: Annotated[str, typer.Option("--kind", metavar="rollout|validation", help="Which responses.")] = "rollout",
+    step: Annotated[int | None, typer.Option(help="Step of the responses [default: the newest].")] = None,
+    kind: Annotated[str, typer.Option(metavar="rollout|validation", help="Which responses.")] = "rollout",
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="Maximum number of responses.")] = 3,
     json: Json = False,
 ) -> None:

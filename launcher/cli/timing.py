@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def time(
     source: Source,
-    step: Annotated[int | None, typer.Option("--step", help="Step to show [default: the newest].")] = None,
+    step: Annotated[int | None, typer.Option(help="Step to show [default: the newest].")] = None,
     json: Json = False,
 ) -> None:
     """Break a step and the start of a run down by stage."""

@@ -7,11 +7,10 @@ The reader of a live run, the diagnosis, the replay and the search use this one 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from launcher.console.lines import BEFORE, BEHIND_BARS, PREFIX
-from launcher.core.tables import read_tables, record
+from launcher.core.tables import record, tables_of
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ def _read(kind: str, tables: Mapping[str, Any]) -> tuple[Mark, ...]:
     return tuple(record(Mark, row, hints=tuple(map(str.encode, row.get("hints", ())))) for row in tables[kind])
 
 
-_TABLES = read_tables(Path(__file__).with_suffix(".toml"))
+_TABLES = tables_of(__file__)
 MARKS, MARKS_INSIDE = _read("start", _TABLES), _read("inside", _TABLES)
 
 STEP_HINT = b"step:"  # of a step line that follows the text of another process

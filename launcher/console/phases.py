@@ -6,11 +6,10 @@ is "rollout", an estimate, until the next mark.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from launcher.core.format import duration
-from launcher.core.tables import read_tables, record
+from launcher.core.tables import record, tables_of
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class Phase:
     timers: tuple[str, ...] = ()
 
 
-PHASES = {name: record(Phase, row) for name, row in read_tables(Path(__file__).with_suffix(".toml")).items()}
+PHASES = {name: record(Phase, row) for name, row in tables_of(__file__).items()}
 ORDER = tuple(PHASES)
 OTHER = "other"
 ALL_STEPS = "all steps, waiting for its end"  # of a log whose writer is not known

@@ -7,7 +7,6 @@ import functools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from launcher.console.causes import Cause, Level, cause_of
 from launcher.console.diagnosis import Diagnosis, shorten
@@ -16,7 +15,7 @@ from launcher.console.error_line import ErrorLine
 from launcher.console.evidence import Evidence
 from launcher.console.tracebacks import Quote
 from launcher.core.secrets import redact
-from launcher.core.tables import read_tables, record
+from launcher.core.tables import record, tables_of
 from launcher.record.fix import Fix
 from launcher.record.problem import Evidence as Seen
 from launcher.rivals.case import Case
@@ -48,7 +47,7 @@ class Symptom:
 @functools.cache
 def symptoms() -> tuple[Symptom, ...]:
     """All symptoms, read once."""
-    tables = read_tables(Path(__file__).with_name("rivals.toml"))
+    tables = tables_of(__file__, "rivals.toml")
     return tuple(
         record(Symptom, each, rivals=tuple(row_of(Row, row, tables["fixes"]) for row in each["rivals"]))
         for each in tables["symptom"]

@@ -8,14 +8,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 
 from launcher.console.diagnosis import Package, Place, Setting
 from launcher.console.error_line import ErrorLine
 from launcher.console.evidence import Evidence
 from launcher.console.run_facts import RunFacts
 from launcher.console.tracebacks import Owner, Quote
-from launcher.core.tables import read_tables, record
+from launcher.core.tables import record, tables_of
 from launcher.record.fix import Change, Fix
 from launcher.verl.code_settings import Condition, conditions, default_of, requirements, within
 
@@ -51,7 +50,7 @@ class Component:
 @functools.cache
 def _components() -> tuple[Component, ...]:
     """All parts, read once."""
-    tables = read_tables(Path(__file__).with_name("components.toml"))
+    tables = tables_of(__file__, "components.toml")
     named = tables["settings"]
 
     def conditions(written: str | Sequence[str]) -> tuple[Condition, ...]:

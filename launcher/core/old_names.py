@@ -6,10 +6,9 @@ Each old name is printed with its new one on stderr, once in a process.
 import functools
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from launcher.core.tables import read_tables
+from launcher.core.tables import tables_of
 from launcher.core.text import clean
 
 _UNTIL = "0.4"
@@ -18,7 +17,7 @@ _UNTIL = "0.4"
 @functools.cache
 def old_names() -> Mapping[str, Mapping[str, Any]]:
     """New names by old names, per kind: commands, options, settings, themes."""
-    return read_tables(Path(__file__).with_suffix(".toml"))
+    return tables_of(__file__)
 
 
 def renamed(words: Sequence[str]) -> list[str]:

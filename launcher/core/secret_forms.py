@@ -9,10 +9,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
-from pathlib import Path
 from typing import Any
 
-from launcher.core.tables import read_tables, record
+from launcher.core.tables import record, tables_of
 
 HIDDEN = "***"
 
@@ -97,7 +96,7 @@ class Form:
 
 @cache
 def _tables() -> Mapping[str, Any]:
-    return read_tables(Path(__file__).with_suffix(".toml"))
+    return tables_of(__file__)
 
 
 @cache

@@ -18,6 +18,12 @@ def read_tables(path: Path) -> dict[str, Any]:
     return tables
 
 
+def tables_of(module: str, name: str = "") -> Mapping[str, Any]:
+    """Reads the data file of a module's `__file__`: the one of its name, or `name` next to it."""
+    path = Path(module)
+    return read_tables(path.with_name(name) if name else path.with_suffix(".toml"))
+
+
 def record(kind: type[Row], table: Mapping[str, Any], **made: Any) -> Row:
     """Makes a dataclass from a table, its lists as tuples; `made` are the fields that are not plain values.
 

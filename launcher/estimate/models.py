@@ -15,7 +15,7 @@ import orjson
 
 from launcher.core import paths
 from launcher.core.files import read_json
-from launcher.core.tables import read_tables, record
+from launcher.core.tables import record, tables_of
 
 _HEADER_LIMIT = 100_000_000  # bytes; the format's own limit
 
@@ -86,7 +86,7 @@ class ModelFacts:
 @functools.cache
 def table() -> Mapping[str, Architecture]:
     """Models of the presets and others of their size, by the name without its maker and without `-Instruct`."""
-    return {name: record(Architecture, row) for name, row in read_tables(Path(__file__).with_suffix(".toml")).items()}
+    return {name: record(Architecture, row) for name, row in tables_of(__file__).items()}
 
 
 def facts(path: str, env: Mapping[str, str] = os.environ) -> ModelFacts | None:

@@ -4,10 +4,9 @@ import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, cast
 
-from launcher.core.tables import read_tables, record
+from launcher.core.tables import record, tables_of
 from launcher.record.fix import Fix, fixes_of
 from launcher.record.levels import FLAGS
 
@@ -120,7 +119,7 @@ class RuleData:
 @functools.cache
 def families() -> dict[str, Family]:
     """All families by name, read once."""
-    return {name: record(Family, row) for name, row in read_tables(Path(__file__).with_name("families.toml")).items()}
+    return {name: record(Family, row) for name, row in tables_of(__file__, "families.toml").items()}
 
 
 def texts_of(rule: str, family: str) -> Family | None:
@@ -158,8 +157,8 @@ def shared_advice(name: str) -> tuple[Fix, ...]:
 
 
 @functools.cache
-def _tables() -> dict[str, Any]:
-    return read_tables(Path(__file__).with_name("rules.toml"))
+def _tables() -> Mapping[str, Any]:
+    return tables_of(__file__, "rules.toml")
 
 
 def _limits(rows: Sequence[Mapping[str, Any]]) -> dict[str, Limit]:

@@ -5,10 +5,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from launcher.core.tables import read_tables
+from launcher.core.tables import tables_of
 from launcher.record.fix import Fix
 from launcher.record.levels import OK, WARN, Level
 from launcher.record.problem import Evidence, Rival
@@ -49,7 +48,7 @@ class Explained(NamedTuple):
 @functools.cache
 def rows() -> tuple[FlagRow, ...]:
     """All rows, read once."""
-    tables = read_tables(Path(__file__).with_name("rivals.toml"))
+    tables = tables_of(__file__, "rivals.toml")
     return tuple(row_of(FlagRow, row, tables["fixes"]) for row in tables["rivals"])
 
 

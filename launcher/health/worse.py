@@ -1,16 +1,15 @@
 """Directions of settings that make the trouble of a flag worse (worse.toml); no advice moves a setting so."""
 
 import functools
-from pathlib import Path
 
-from launcher.core.tables import read_tables
+from launcher.core.tables import tables_of
 
 
 @functools.cache
 def worse() -> dict[str, dict[str, int]]:
     """Rule -> veRL key -> 1 where a higher value is worse, -1 where a lower one is."""
     found: dict[str, dict[str, int]] = {}
-    for row in read_tables(Path(__file__).with_name("worse.toml"))["rows"]:
+    for row in tables_of(__file__, "worse.toml")["rows"]:
         keys = dict.fromkeys(row.get("up", ()), 1) | dict.fromkeys(row.get("down", ()), -1)
         for rule in row["rules"]:
             found.setdefault(rule, {}).update(keys)

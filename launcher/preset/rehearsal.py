@@ -1,10 +1,9 @@
 """Turns a preset into its rehearsal: the same run on the CPU with a small model, few prompts and two steps."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from launcher.core.errors import UserError
-from launcher.core.tables import read_tables
+from launcher.core.tables import tables_of
 from launcher.preset.effective import OTHER_ENGINES
 from launcher.preset.files import LoadedPreset, load, restore
 from launcher.preset.schema import FIELDS, value_of
@@ -12,7 +11,7 @@ from launcher.preset.settle import configuration, configured
 from launcher.verl import hydra
 from launcher.verl.config import ACTOR, CRITIC, PROMPT, REF, REWARD_MODEL, SYNC_STEP
 
-_TABLES = read_tables(Path(__file__).with_suffix(".toml"))
+_TABLES = tables_of(__file__)
 STEPS: int = _TABLES["course"]["values"]["trainer.steps"]
 _UNHEARD = ("health", "sweep")  # no alert leaves the machine
 _OLDER = tuple(f"{block}_micro_batch_size" for block in (f"{ACTOR}.ppo", f"{CRITIC}.ppo", f"{REF}.log_prob"))

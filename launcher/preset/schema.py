@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from launcher.core.tables import read_tables
+from launcher.core.tables import tables_of
 from launcher.preset.fields import UNGROUPED, Spec, options, rows
 from launcher.verl import programs
 from launcher.verl.defaults import PPO, is_verl
 
-TABLES = read_tables(Path(__file__).with_name("fields.toml"))
+TABLES = tables_of(__file__, "fields.toml")
 
 FIELDS: dict[str, Spec] = {spec.name: spec for spec in rows(TABLES)}
 """Every field by its dotted name, in the order of the command line."""
@@ -184,21 +184,23 @@ class Preset(Group):
     overrides: dict[str, object]
 
     @property
+    def _imported(self) -> list[Path]:
+        path = [Path(each) for each in self.env.get("PYTHONPATH", "").split(os.pathsep) if each]
+        return [*filter(None, [self.program.imports_from]), *path]
+
+    @property
     def own_verl(self) -> Path | None:
         """The folder of a veRL that Python takes before the installed one: in the program's folder or on PYTHONPATH."""
-        first = self.program.imports_from
-        path = [Path(each) for each in self.env.get("PYTHONPATH", "").split(os.pathsep) if each]
-        found = (each / "verl" for each in ([first, *path] if first else path))
+        found = (each / "verl" for each in self._imported)
         return next((each for each in found if is_verl(each)), None)
 
     def configuration(self, python: str, verl: Path | None) -> programs.Found | None:
         """The configuration that the program starts from, if its files are here; `python` runs it, `verl` is veRL."""
-        program, first = self.program, self.program.imports_from
-        path = [Path(each) for each in self.env.get("PYTHONPATH", "").split(os.pathsep) if each]
+        program = self.program
         asked = programs.Asked(
             entry=program.entry_point or MAIN,
             folder=Path(program.folder) if program.folder else None,
-            path=(*([first] if first else []), *path, *([verl.parent] if verl else [])),
+            path=(*self._imported, *([verl.parent] if verl else [])),
             python=python,
             config_name=program.config_name,
             config_path=program.config_path,

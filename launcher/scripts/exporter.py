@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from launcher import inside
-from launcher.core.tables import read_tables
+from launcher.core.tables import tables_of
 from launcher.core.text import clean
 from launcher.machine.ray_jobs import STOP_WAIT, url_of
 from launcher.preset.files import LoadedPreset, load
@@ -20,7 +20,7 @@ from launcher.verl.versions import ignored
 
 _LEFT_OUT = ("PYTHONPATH",)  # a path of this machine; the package is uploaded instead
 
-_TABLES = read_tables(Path(__file__).with_suffix(".toml"))
+_TABLES = tables_of(__file__)
 _GIB = re.compile(r"(\d+) ?Gi?B")
 
 

@@ -3,11 +3,10 @@
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from launcher.core.format import number
-from launcher.core.tables import read_tables, record
+from launcher.core.tables import record, tables_of
 from launcher.metrics.host import HostLoad
 from launcher.preset.effective import EffectiveConfig
 from launcher.preset.schema import FIELDS
@@ -74,7 +73,7 @@ class Advice:
 @functools.cache
 def rows(kind: str = "advice") -> tuple[Row, ...]:
     """All rows of advice.toml about steps, or about the "start"."""
-    tables = read_tables(Path(__file__).with_suffix(".toml"))[kind]
+    tables = tables_of(__file__)[kind]
     return tuple(record(Row, row, fixes=tuple(fixes_of(row["fixes"], {}))) for row in tables)
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from launcher.core.errors import UserError
-from launcher.core.tables import read_tables, record
+from launcher.core.tables import record, tables_of
 from launcher.estimate.models import ModelFacts, facts, table
 from launcher.timing.stages import ROLLOUT, TAIL, UPDATE
 
@@ -83,7 +83,7 @@ class Size:
 @functools.cache
 def peak(name: str) -> Gpu | None:
     """What a GPU can do, by its name; None for one that the table does not have."""
-    rows = (record(Gpu, row) for row in read_tables(Path(__file__).with_name("gpus.toml"))["gpu"])
+    rows = (record(Gpu, row) for row in tables_of(__file__, "gpus.toml")["gpu"])
     return next((row for row in rows if re.search(row.match, name)), None)
 
 

@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
-from launcher.core.tables import read_tables, record
+from launcher.core.tables import record, tables_of
 
 ROLLOUT, TAIL, REWARD, AGENT = "rollout", "tail", "reward", "agent"
 CRITIC, UPDATE, SYNC, CHECKPOINT, VALIDATION = "critic", "update", "sync", "checkpoint", "validation"
@@ -21,9 +20,7 @@ class Stage:
     spans: tuple[str, ...] = ()
 
 
-STAGES: Mapping[str, Stage] = {
-    name: record(Stage, table) for name, table in read_tables(Path(__file__).with_suffix(".toml")).items()
-}
+STAGES: Mapping[str, Stage] = {name: record(Stage, table) for name, table in tables_of(__file__).items()}
 OF_TIMER = {timer: name for name, stage in STAGES.items() for timer in stage.timers}
 OF_SPAN = {span: name for name, stage in STAGES.items() for span in stage.spans}
 GENERATE = frozenset(STAGES[ROLLOUT].spans)

@@ -6,9 +6,8 @@ Names that a user's module registers in veRL are used as they are: nothing here 
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
-from launcher.core.tables import read_tables, record
+from launcher.core.tables import record, tables_of
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ def losses() -> Mapping[str, Algorithm]:
 
 @functools.cache
 def _read() -> dict[str, dict[str, Algorithm]]:
-    tables = read_tables(Path(__file__).with_suffix(".toml"))
+    tables = tables_of(__file__)
     return {
         kind: {name: record(Algorithm, row, name=name) for name, row in rows.items()} for kind, rows in tables.items()
     }

@@ -3,10 +3,9 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from launcher.core.format import yaml_number
-from launcher.core.tables import read_tables, record
+from launcher.core.tables import record, tables_of
 from launcher.verl.config import ACTOR, CRITIC, KL_IN_LOSS, KL_IN_REWARD, LOSS_MODE, MODEL, ROLLOUT, VerlConfig
 
 DECLARED = "VALUE-17"
@@ -93,7 +92,7 @@ _RUNS: Mapping[str, Callable[[VerlConfig, str], bool]] = {
     "sampled validation": lambda config, key: config.flag(_SAMPLES, False),
 }
 
-_TABLES = read_tables(Path(__file__).with_name("usual.toml"))
+_TABLES = tables_of(__file__, "usual.toml")
 
 RANGES = tuple(record(UsualRange, row) for row in _TABLES["ranges"])
 """In the order of their rules."""

@@ -6,11 +6,10 @@ Hydra accepts every key of the configuration tree, whether the trainer reads it 
 import functools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from launcher.core.errors import UserError
-from launcher.core.tables import read_tables, record
+from launcher.core.tables import record, tables_of
 from launcher.inside.ppo_tui_inside import SUPPORTED
 from launcher.verl.defaults import bundled, leaf, life
 from launcher.verl.defaults import number as number
@@ -66,12 +65,12 @@ def foreign() -> Mapping[str, Foreign]:
 
 @functools.cache
 def _ignored() -> tuple[_Ignored, ...]:
-    return tuple(record(_Ignored, row) for row in read_tables(Path(__file__).with_name("ignored.toml"))["ignored"])
+    return tuple(record(_Ignored, row) for row in tables_of(__file__, "ignored.toml")["ignored"])
 
 
 @functools.cache
 def _tables() -> Mapping[str, Any]:
-    return read_tables(Path(__file__).with_suffix(".toml"))
+    return tables_of(__file__)
 
 
 @functools.lru_cache(maxsize=8192)

@@ -21,6 +21,7 @@ from launcher.record.queued import Queued
 from launcher.settings import _NAMES
 
 SEARCHES = Path(__file__).parents[1] / "data" / "searches.toml"
+QUESTIONS = SEARCHES.with_name("questions.toml")
 SHELLS = read_tables(SCRIPTS)
 
 
@@ -37,7 +38,13 @@ def test_every_topic_can_be_printed() -> None:
 
 @pytest.mark.parametrize(("query", "wanted"), read_tables(SEARCHES).items())
 def test_a_search_finds_what_is_meant(query: str, wanted: str) -> None:
-    assert wanted in [each.name for each in topics.search(query)[:3]]
+    assert wanted in [each.name for each in topics.search(query) if each.kind != topics.GUIDE][:3]
+
+
+@pytest.mark.parametrize("part", ("typed", "phrased"))
+def test_a_question_lists_the_guide_that_answers_it_first(part: str) -> None:
+    for question, pages in read_tables(QUESTIONS)[part].items():
+        assert set(pages) & {each.name for each in topics.hits(question)[:2]}, question
 
 
 def test_help_lists_what_fits_words() -> None:
@@ -63,7 +70,8 @@ def test_help_with_an_unknown_word_is_an_error_with_the_nearest_topic(word: str,
     _, said, code = call(["help", word])
     asked = f"did you mean '{near}'? " if near else ""
     assert (code, said.decode()) == (2, f"error: no topic '{word}'\nhint: {asked}'ppo-tui help' lists the kinds\n")
-    assert all(topics.occurs("reward", each.words) for each in topics.hits("reward")) and topics.hits("reward")
+    found = [each for each in topics.hits("reward") if each.kind != topics.GUIDE]
+    assert found and all(topics.occurs("reward", each.words) for each in found)
 
 
 @tabled

@@ -8,14 +8,13 @@ shows some of them; help and palette have all.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from textual.binding import Binding, BindingType
 
-from launcher.core.tables import read_tables
+from launcher.core.tables import tables_of
 
-_TABLES = read_tables(Path(__file__).with_name("keys.toml"))
+_TABLES = tables_of(__file__, "keys.toml")
 LETTERS: dict[str, str] = _TABLES["letters"]  # meaning -> key, wherever a page has it
 TOGETHER: dict[str, Sequence[str]] = _TABLES["together"]  # a page -> others whose keys work on the same screen
 NAMES: dict[str, str] = _TABLES["names"]  # a part of the table -> the page that a user sees, if it has another name

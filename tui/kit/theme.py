@@ -7,13 +7,12 @@ eyes in every theme, the states in `color-blind` (tests/tui/test_themes.py simul
 `terminal` has the 16 colors of the terminal itself and paints no background.
 """
 
-from pathlib import Path
 from typing import Any
 
 from textual.theme import BUILTIN_THEMES, Theme
 
 from launcher.core.errors import UserError
-from launcher.core.tables import read_tables
+from launcher.core.tables import tables_of
 from launcher.core.text import clean, near_hint
 
 DEFAULT, TERMINAL = "dark", "terminal"
@@ -52,7 +51,7 @@ def _theme(name: str, table: dict[str, Any]) -> Theme:
     return theme
 
 
-_TABLES = read_tables(Path(__file__).with_name("theme.toml"))
+_TABLES = tables_of(__file__, "theme.toml")
 _OURS = ("dim", "faint", "curve", "scrollbar")  # variables whose names have no hyphen
 OWN = tuple(_theme(name, dict(table)) for name, table in _TABLES.items())
 

@@ -6,6 +6,7 @@ prepare_micro_batches`, `verl/trainer/ppo/v1/trainer_base.py: _get_required_batc
 """
 
 import math
+from collections.abc import Iterator
 
 from launcher.check.config.base import Findings, dividing, multiples
 from launcher.check.finding import found
@@ -31,15 +32,21 @@ _FEW_PROMPTS, _MOST_UPDATES = 8, 32
 WORKERS = f"{ROLLOUT}.agent.num_workers"
 
 
+def _minis(subject: Subject) -> Iterator[tuple[str, int]]:
+    """The mini-batches that are set: of the actor, and of a critic that does not follow it."""
+    for key in (MINI, CRITIC_MINI):
+        mini = subject.whole(key)
+        if mini is not None and (key == MINI or (subject.has_critic and subject.is_set(key))):
+            yield key, mini
+
+
 def mini_over_gpus(subject: Subject) -> Findings:
     """P11: the responses of a mini-batch divide evenly over the GPUs (0.8 on)."""
     if not subject.at_least("0.8.0"):
         return
     n, shares = subject.whole(N), subject.data_parallel()
-    for key in (MINI, CRITIC_MINI):
-        mini = subject.whole(key)
-        follows = key == CRITIC_MINI and (not subject.has_critic or not subject.is_set(key))
-        if mini is None or n is None or follows or mini * n % shares == 0:
+    for key, mini in _minis(subject):
+        if n is None or mini * n % shares == 0:
             continue
         better = multiples(shares, mini)
         yield found("P11", mini=mini, n=n, total=mini * n, shares=shares, better=better, key=key)
@@ -126,10 +133,8 @@ def minis_in_batch(subject: Subject) -> Findings:
     batch, n = subject.whole(BATCH), subject.whole(N)
     if batch is None or n is None or not subject.at_least("0.8.0"):
         return
-    for key in (MINI, CRITIC_MINI):
-        mini = subject.whole(key)
-        follows = key == CRITIC_MINI and (not subject.has_critic or not subject.is_set(key))
-        if mini is None or follows or mini > batch or batch % mini == 0:
+    for key, mini in _minis(subject):
+        if mini > batch or batch % mini == 0:
             continue
         better, padded = dividing(batch, mini), -(-batch // mini) * mini
         if subject.is_v1:

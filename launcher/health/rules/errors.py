@@ -3,9 +3,8 @@
 import math
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
-from launcher.core.tables import read_tables
+from launcher.core.tables import tables_of
 from launcher.core.text import clean
 from launcher.health.catalogue import shared_advice
 from launcher.health.clauses import POSITIVE, Clause, Measure, Values
@@ -18,7 +17,7 @@ from launcher.record.levels import CRITICAL, NOTICE, WARN, Level
 _PREFIX = re.compile(r"(?:\([^()]*\bpid=\d+[^()]*\)\s*)+")
 _LOGGED = re.compile(r"[A-Z]+ \d{2}-\d{2} [\d:]{8} \[[^\]]{1,80}\] ")  # what vLLM writes before each line
 _JOB = "Error executing job"
-_TABLES = read_tables(Path(__file__).with_name("errors.toml"))
+_TABLES = tables_of(__file__, "errors.toml")
 _EXCEPTION, _HEADING = (re.compile(_TABLES[name]) for name in ("exception", "heading"))
 _LEVELS = [
     (level, re.compile("|".join(_TABLES[name]["at_start"])), re.compile("|".join(_TABLES[name]["anywhere"])))

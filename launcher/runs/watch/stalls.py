@@ -6,11 +6,10 @@ import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from launcher.core.format import duration
-from launcher.core.tables import read_tables, record
+from launcher.core.tables import record, tables_of
 from launcher.record.fix import Fix, fixes_of
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
@@ -50,7 +49,7 @@ def calls() -> Mapping[str, re.Pattern[str]]:
 
 @functools.cache
 def _tables() -> Mapping[str, Mapping[str, Any]]:
-    return read_tables(Path(__file__).with_suffix(".toml"))
+    return tables_of(__file__)
 
 
 def last_standstill(run: RunDir) -> Standstill | None:

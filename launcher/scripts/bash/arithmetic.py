@@ -1,5 +1,6 @@
 """`$(( ))`, `(( ))` and `let`: whole numbers as bash computes them."""
 
+import operator
 import re
 from collections.abc import Callable, Mapping
 
@@ -44,22 +45,22 @@ def _divided(left: int, right: int) -> int:
 
 
 _DO: Mapping[str, Callable[[int, int], int]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
     "/": _divided,
     "%": lambda a, b: a - b * _divided(a, b),
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    "<": lambda a, b: a < b,
-    ">": lambda a, b: a > b,
-    "<=": lambda a, b: a <= b,
-    ">=": lambda a, b: a >= b,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
     "<<": lambda a, b: a << (b % 64),
     ">>": lambda a, b: a >> (b % 64),
-    "&": lambda a, b: a & b,
-    "|": lambda a, b: a | b,
-    "^": lambda a, b: a ^ b,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
 }
 
 

@@ -1,5 +1,6 @@
 """`[ ... ]`, `test` and `[[ ... ]]`: true, false, or None if unknown without running the script."""
 
+import operator
 import os
 import re
 from collections.abc import Callable
@@ -11,12 +12,12 @@ from launcher.scripts.bash.scanning import end_of_word
 from launcher.scripts.bash.words import Words
 
 _NUMBERS: dict[str, Callable[[int, int], bool]] = {
-    "-eq": lambda a, b: a == b,
-    "-ne": lambda a, b: a != b,
-    "-lt": lambda a, b: a < b,
-    "-le": lambda a, b: a <= b,
-    "-gt": lambda a, b: a > b,
-    "-ge": lambda a, b: a >= b,
+    "-eq": operator.eq,
+    "-ne": operator.ne,
+    "-lt": operator.lt,
+    "-le": operator.le,
+    "-gt": operator.gt,
+    "-ge": operator.ge,
 }
 _FILES: dict[str, Callable[[str], bool]] = {
     "-e": os.path.exists,

@@ -6,10 +6,9 @@ No line is removed, only emptied, so that the numbers of lines stay those of the
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
-from launcher.core.tables import read_tables
+from launcher.core.tables import tables_of
 from launcher.core.text import inert
 
 Kind = Literal["shell", "output", "prose"]
@@ -33,7 +32,7 @@ _OUTPUT = re.compile(
     r"|\[?\d{4}-\d\d-\d\d[ T]|(?:INFO|WARNING|ERROR|DEBUG) |\[rank\d+\]|ray::|ray init kwargs|wandb: "
     r"|[\w.]+(?:Error|Exception|Interrupt)(?:\(\w+\))?: |\[\d+\] \d+\s*\Z|zsh: |-{4,}\w)"
 )
-_SAYS = tuple(read_tables(Path(__file__).with_suffix(".toml"))["commands"])
+_SAYS = tuple(tables_of(__file__)["commands"])
 _CLOSED = re.compile(r"\\.|\$?'[^'\\]*(?:\\.[^'\\]*)*'(?<=')|\"(?:\\.|[^\"\\])*\"", re.DOTALL)
 _COMMENT = re.compile(r"(?:^|(?<=\s))#[^\n]*", re.MULTILINE)
 _HEREDOC = re.compile(r"(?<!<)<<-?\s*(['\"]?)(\w+)\1")

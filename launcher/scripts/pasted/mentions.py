@@ -7,9 +7,8 @@ program of veRL, is recognized by its command.
 import functools
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
-from launcher.core.tables import read_tables, record
+from launcher.core.tables import record, tables_of
 from launcher.verl.env import CUPY, PACKAGES
 
 _NAMES = {re.sub(r"[-_.]+", "-", name).lower(): name for name in PACKAGES if name not in CUPY} | {"python": "Python"}
@@ -53,7 +52,7 @@ class Framework:
 
 @functools.cache
 def _frameworks() -> tuple[Framework, ...]:
-    rows = read_tables(Path(__file__).with_name("frameworks.toml"))["framework"]
+    rows = tables_of(__file__, "frameworks.toml")["framework"]
     return tuple(record(Framework, row) for row in rows)
 
 

@@ -4,11 +4,9 @@ Widgets draw the signs below; `--ascii` translates them to their twins of `launc
 painted. Each sign and each twin is one cell wide, so a layout is the same in both.
 """
 
-from pathlib import Path
-
 from rich.cells import cell_len
 
-from launcher.core.tables import read_tables
+from launcher.core.tables import tables_of
 from launcher.core.text import ASCII
 from launcher.record.levels import Level
 
@@ -25,7 +23,7 @@ FILL, FILL_OTHERS, FILL_REST = "▓", "▒", "░"
 SPARK = "▁▂▃▄▅▆▇█"
 PIN = "★"
 
-SIGNS = read_tables(Path(__file__).with_name("signs.toml"))
+SIGNS = tables_of(__file__, "signs.toml")
 
 
 def signs(kind: str) -> dict[str, tuple[str, str]]:
