@@ -54,6 +54,7 @@ class Joiner:
         self._framework = framework
         self._open: dict[int, _Open] = {}
         self._now: int | None = None  # the step that was begun last
+        self._ahead: dict[str, float] = {}  # of the step that the next number begins
         self._newest: dict[str, int] = {}  # by the first metric of a row
         self.last = -1
         """The step that was handed out last."""
@@ -65,6 +66,11 @@ class Joiner:
     ) -> list[FormStep]:
         """Adds a row; returns the steps that it completes."""
         before: list[FormStep] = []
+        if numbers == "ahead":
+            self._ahead |= row
+            return before
+        if numbers == "step" and step is not None and self._ahead:
+            row, self._ahead = {**self._ahead, **row}, {}
         if step is not None and numbers in ("step", "each") and self._again(row, step):
             before, self.last, self._now = self.close(), -1, None
         elif numbers == "each":

@@ -26,7 +26,7 @@ _OURS = (  # how our own keys start: under such a name, another framework's valu
 )
 Settings: TypeAlias = dict[str, Any]
 """Settings by key, or a table as TOML has it."""
-Numbers = Literal["step", "part", "each", "updates"]
+Numbers = Literal["step", "part", "ahead", "each", "updates"]
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,15 @@ class Name:
     """A metric: `theirs` in order of preference, or a `pattern` whose group fills the {} of `ours`.
 
     `ours` is empty where no metric of ours has the same meaning; `differs` is the reason. A value times `scale` is
-    ours. `per`: what it is a mean over. `estimator`: of a KL, or the setting that selects it. `source`: FILE: SYMBOL.
+    ours. `unless`: a metric next to which it has another meaning. `per`: what it is a mean over. `estimator`: of a KL,
+    or the setting that selects it. `source`: FILE: SYMBOL.
     """
 
     theirs: tuple[str, ...] = ()
     ours: str = ""
     pattern: str = ""
     scale: float = 1.0
+    unless: str = ""
     unit: str = ""
     per: str = ""
     estimator: str = ""
@@ -54,8 +56,9 @@ class LineForm:
 
     The body is a dict of Python or JSON, or has a metric wherever `pair` matches (`name`, `value`, `share` for %).
     A "setting" has the groups `name` and `value`. `numbers`: the line has the number of its "step"; is a "part" of the
-    step that the lines before it began; is a step of its own ("each"); or is numbered by "updates", of which a step
-    may have several. `alone`: what in such a line no other program prints, so that one line recognizes the framework.
+    step that the lines before it began, or of the one "ahead"; is a step of its own ("each"); or is numbered by
+    "updates", of which a step may have several. `alone`: what in such a line no other program prints, so that one line
+    recognizes the framework.
     """
 
     match: str
@@ -75,7 +78,8 @@ class Framework:
     has if it lacks its own; `marks` distinguish them. `steps` are names of the number of a step in rows of a file,
     `mini` those that number updates, `prefixes` what trackers put before names. A step is complete with one of the
     metrics `ends`, or when a line is `lag` steps ahead. The training is over with one of `last`. `drops_nan`: metrics
-    that are not finite are left out. `own`: its names are ours.
+    that are not finite are left out. `own`: its names are ours. A tracker that numbers rows by steps of an
+    `environment` has an iteration per row with the metric `iteration`.
     """
 
     title: str
@@ -92,6 +96,8 @@ class Framework:
     lag: int = 0
     drops_nan: bool = False
     own: bool = False
+    iteration: str = ""
+    environment: str = ""
     prefixes: tuple[str, ...] = ()
     lines: tuple[LineForm, ...] = ()
     metrics: tuple[Name, ...] = ()
@@ -110,13 +116,14 @@ class Framework:
     def _plans(self) -> dict[tuple[str, ...], tuple[list[tuple[str, str, float]], list[tuple[str, str]]]]:
         return {}
 
-    def _short(self, name: str) -> str:
+    def short(self, name: str) -> str:
+        """A name without what a tracker puts before it."""
         return next((name.removeprefix(each) for each in self.prefixes if name.startswith(each)), name)
 
-    def _ours(self, name: str) -> tuple[str, float, int]:
+    def _ours(self, name: str, beside: Collection[str] = ()) -> tuple[str, float, int]:
         """Our key for a name, the scale, and the rank of the name; -1 for one that is not in the table."""
-        row, rank = self._names.get(name) or self._names.get(self._short(name)) or (None, 0)
-        if row is not None and row.ours:
+        row, rank = self._names.get(name) or self._names.get(self.short(name)) or (None, 0)
+        if row is not None and row.ours and row.unless not in beside:
             return row.ours, row.scale, rank
         for pattern, by in self._patterns if row is None else ():
             if match := pattern.match(name):
@@ -134,7 +141,8 @@ class Framework:
 
     def _plan(self, names: tuple[str, ...]) -> tuple[list[tuple[str, str, float]], list[tuple[str, str]]]:
         """Key, name and scale of the metrics that the table has, of several names the preferred one; the other ones."""
-        found = sorted(((self._ours(name), name) for name in names), key=lambda each: -each[0][2])
+        short = {self.short(name) for name in names}
+        found = sorted(((self._ours(name, short), name) for name in names), key=lambda each: -each[0][2])
         best = {key: (key, name, scale) for (key, scale, rank), name in found if rank >= 0}
         if len(self._plans) >= _PLANS:
             self._plans.clear()
@@ -146,13 +154,13 @@ class Framework:
         """How many of these names the table has."""
         rows = set()
         for name in names:
-            rows |= {id(found[0]) for each in (name, self._short(name)) if (found := self._names.get(each))}
+            rows |= {id(found[0]) for each in (name, self.short(name)) if (found := self._names.get(each))}
             rows |= {id(row) for pattern, row in self._patterns if pattern.match(name)}
         return len(rows)
 
     def recognizes(self, names: Collection[str]) -> bool:
         """Whether it has a few of these names, and one that is not a word of any program."""
-        own = (name for name in names if self._short(name).lower() not in _common())
+        own = (name for name in names if self.short(name).lower() not in _common())
         return self.known(names) >= _FEW and any(self.known((name,)) for name in own)
 
     def keys(self, config: Mapping[str, Any]) -> Settings:

@@ -164,6 +164,37 @@ def test_a_form_has_its_framework_and_its_steps(
     assert found.keys() == expected.keys()
 
 
+def test_a_tracker_that_counts_steps_of_the_environment_has_an_iteration_per_update(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    for step, data in {
+        21: {"charts/episodic_return": 20.0, "charts/episodic_length": 21.0},
+        64: {"charts/episodic_return": 30.0},
+        128: {"losses/value_loss": 4.5, "losses/explained_variance": 0.25, "losses/clipfrac": 0.125},
+        256: {"losses/value_loss": 3.5, "losses/explained_variance": 0.5, "losses/clipfrac": 0.0625},
+    }.items():
+        log.add(step, 1.0, data)
+
+    log.translate(None)
+
+    assert log.title == "CleanRL"
+    assert {step: record.data for step, record in log.tracked.items()} == {
+        1: {
+            "critic/score/mean": 25.0,
+            "charts/episodic_length": 21.0,
+            "critic/vf_loss": 4.5,
+            "critic/vf_explained_var": 0.25,
+            "actor/pg_clipfrac": 0.125,
+            "environment_steps": 128,
+        },
+        2: {
+            "critic/vf_loss": 3.5,
+            "critic/vf_explained_var": 0.5,
+            "actor/pg_clipfrac": 0.0625,
+            "environment_steps": 256,
+        },
+    }
+
+
 @tabled
 def test_words_of_any_program_are_of_no_framework(name: str, text: str, tmp_path: Path) -> None:
     path = tmp_path / name

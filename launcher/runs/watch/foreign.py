@@ -52,7 +52,10 @@ def recognize(read: Iterable[bytes], names: Framework | None = None) -> Framewor
                 prefix = PREFIX.match(raw)
                 text = clean_text(raw, prefix.end() if prefix else 0)
                 for name, form, row in names_in(text, tables):
-                    if name in seen or form.numbers != "part":  # a part follows the line that begins a step
+                    if name in seen or form.numbers not in (
+                        "part",
+                        "ahead",
+                    ):  # these follow the line that begins a step
                         seen.setdefault(name, set()).update(row)
                         alone |= {name} if form.alone and re.search(form.alone, text) else set()
             if found := _of_user(seen, tables, names) if names else recognized(seen, alone):
@@ -130,6 +133,19 @@ def row_steps(read: Iterable[Mapping[str, Any]], framework: Framework, *, whole:
         yield from join.close()
 
 
+def iterations(read: Iterable[Mapping[str, Any]], framework: Framework) -> Iterator[Mapping[str, Any]]:
+    """Rows that a tracker numbers by steps of the environment, joined per iteration; others in between are means."""
+    number, values = 0, dict[str, list[float]]()
+    for row in read:
+        for name in _metrics(tuple(row)):
+            values.setdefault(name, []).append(row[name])
+        if framework.iteration in map(framework.short, row):
+            number += 1
+            means = {name: sum(each) / len(each) for name, each in values.items()}
+            yield {**means, framework.environment: row["_step"], "_step": number, "_timestamp": row["_timestamp"]}
+            values = {}
+
+
 @functools.lru_cache(maxsize=64)
 def _metrics(names: tuple[str, ...]) -> tuple[str, ...]:
     """The names of a row that are not of its step."""
@@ -174,9 +190,14 @@ def _table(start: bytes) -> tuple[int, str]:
         text = line[0].decode(errors="replace")
         for sign in ",\t;|" if not line.start() else "\t|":
             names = _names(text.strip("|").split(sign))
-            if len(names) > 1 and not {*_STEPS}.isdisjoint(names) and (not line.start() or of_names(names)):
+            if len(names) > 1 and not _numbers_of_steps().isdisjoint(names) and (not line.start() or of_names(names)):
                 return line.start(), sign
     return 0, ""
+
+
+@functools.cache
+def _numbers_of_steps() -> frozenset[str]:
+    return frozenset((*_STEPS, *(name for each in frameworks().values() for name in each.steps)))
 
 
 def _names(cells: Iterable[str]) -> list[str]:

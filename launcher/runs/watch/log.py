@@ -93,7 +93,7 @@ class Log:
 
     def translate(self, names: Framework | None) -> None:
         """Gives what a tracker has of another framework our names, and the steps its numbers."""
-        from launcher.runs.watch.foreign import row_steps
+        from launcher.runs.watch.foreign import iterations, row_steps
 
         found = sorted(self.tracked.values(), key=lambda record: record.step)
         framework = names or of_names({name for record in found[:_FIRST] for name in record.data})
@@ -101,7 +101,7 @@ class Log:
             return
         self.framework, self.tracked = framework, {}
         rows = ({"_step": record.step, "_timestamp": record.t, **record.data} for record in found)
-        for step in row_steps(rows, framework):
+        for step in row_steps(iterations(rows, framework) if framework.iteration else rows, framework):
             self.add(step.step, step.t, step.data)
         self.config = framework.keys(self.config)
 
