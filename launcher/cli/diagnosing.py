@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from launcher.cli.output import (
+    Every,
     Json,
     Yes,
     confirm,
@@ -70,6 +71,7 @@ def diagnose(
     case: CaseFile = False,
     ask: Ask = False,
     yes: Yes = False,
+    every: Every = None,
     json: Json = False,
 ) -> None:
     """Show why a run ended and how to fix it. A pasted thread is read as well."""
@@ -78,7 +80,7 @@ def diagnose(
             raise UserError("a case file needs a run or a log", "save the text as a file")
         _diagnose_pasted(json)
         return
-    origin = resolved(source, text=True)
+    origin = resolved(source, text=True, every=every)
     if case or ask:
         put_case(origin, ask=ask, yes=yes, json=json)
         return

@@ -13,6 +13,7 @@ from launcher.cli.checking import refusals
 from launcher.cli.output import (
     Checkpoint,
     Detach,
+    Every,
     Follow,
     Force,
     Json,
@@ -87,6 +88,7 @@ def attach(
         typer.Argument(metavar="JOB | KEY=VALUE", help="Id of a job of the cluster, or settings that a log lacks."),
     ] = None,
     names: Names = None,
+    every: Every = None,
     plain: Plain = False,
     detach: Detach = False,
     read_only: Annotated[bool, typer.Option("--read-only", help="Refuse all that changes the run.")] = False,
@@ -95,7 +97,7 @@ def attach(
     path = Path(run).expanduser()
     others, settings = split_settings(words or [])
     if (path.exists() or names_file(run)) and not (path / "run.yaml").exists():
-        found = _followed(run, settings, names)
+        found = _followed(run, settings, names, every)
     elif others:
         from launcher.runs.act.attach_job import attach_job
 
@@ -108,7 +110,7 @@ def attach(
     follow(ctx, found, detach, plain, json=False, read_only=read_only)
 
 
-def _followed(word: str, settings: dict[str, object], names: str | None) -> RunDir:
+def _followed(word: str, settings: dict[str, object], names: str | None, every: int | None) -> RunDir:
     """The run that follows a path. Raises UserError for a word that is also a run."""
     from launcher.metrics.frameworks import user_table
     from launcher.runs.act.attach_file import attach_when_begun
@@ -125,7 +127,7 @@ def _followed(word: str, settings: dict[str, object], names: str | None) -> RunD
             raise typer.Exit
 
     table = user_table(Path(names).expanduser()) if names else None
-    return attach_when_begun(word, settings, table, wait, shown_progress())
+    return attach_when_begun(word, settings, table, wait, shown_progress(), every)
 
 
 def logs(
@@ -229,6 +231,7 @@ def import_(
         typer.Argument(metavar="LOG", help="Logs, metrics, files of trackers, KEY=VALUE; - for a pasted log."),
     ],
     names: Names = None,
+    every: Every = None,
     json: Json = False,
 ) -> None:
     """Import runs made elsewhere. Logs with consecutive steps become attempts of one run."""
@@ -254,7 +257,7 @@ def import_(
         for note in read_kind(run.events, Note):
             say(f"note: {note.text}")
 
-    import_logs(*split_settings(logs), table, shown_progress(), shown)
+    import_logs(*split_settings(logs), table, shown_progress(), shown, every)
 
 
 def split_settings(words: list[str]) -> tuple[list[str], dict[str, object]]:

@@ -48,6 +48,10 @@ Settings = Annotated[
 ]
 Keys = Annotated[list[str] | None, typer.Option("--key", metavar="KEY", help="Use only this key; can be repeated.")]
 Names = Annotated[str | None, typer.Option("--names", metavar="FILE", help="Table with the names of a log's metrics.")]
+Every = Annotated[
+    int | None,
+    typer.Option("--every", metavar="N", min=1, help="Steps between two logged lines without a step number."),
+]
 Detach = Annotated[bool, typer.Option("--detach", help="Print the run's id and return.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Force = Annotated[bool, typer.Option("--force", help="Start even if the preflight finds errors.")]
@@ -209,7 +213,7 @@ def _row(head: str, last: str) -> str:
     return f"{head.rstrip()}\n{below}"
 
 
-def resolved(source: str, names: str | None = None, *, text: bool = False) -> "RunDir | Log":
+def resolved(source: str, names: str | None = None, *, text: bool = False, every: int | None = None) -> "RunDir | Log":
     """Resolves SOURCE; a run that lost its supervisor gets a new one, which reads the rest. A folder elsewhere is read
     only: its files name programs, such as the one for alerts. `names` is a file of the user, for a log.
     """
@@ -220,8 +224,10 @@ def resolved(source: str, names: str | None = None, *, text: bool = False) -> "R
 
     table = described(user_table(Path(names).expanduser())) if names else None
     origin = resolve(source, table, shown_progress(), say, text=text)
-    for note in () if isinstance(origin, RunDir) else origin.notes:
-        say(f"note: {note}")
+    if not isinstance(origin, RunDir):
+        origin.number(every)
+        for note in filter(None, (*origin.notes, origin.numbers_note)):
+            say(f"note: {note}")
     if isinstance(origin, RunDir) and origin.path.parent == paths.runs_dir():
         ended(origin)
     return origin

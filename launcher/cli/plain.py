@@ -62,6 +62,10 @@ class _Printer:
                 self._events = self._reader.event_count - len(events) + count
                 self._last, self._wait = event.what.step, len(self._reader.series.seams)
 
+    @property
+    def _unit(self) -> str:
+        return self._reader.state.numbering.unit
+
     def print_new(self) -> None:
         for event in self._reader.events_since(self._events):
             self._event(event)
@@ -87,7 +91,8 @@ class _Printer:
                 self._last, self._wait, self._resumes = step, self._resumes, self._resumes + 1
                 self._line(" ".join((f"resume from step {step}", *settings)))
             case LevelChange() as change:
-                self._line(f"step {change.step}: {change.rule} {change.before} -> {change.after}: {change.message}")
+                levels = f"{change.before} -> {change.after}"
+                self._line(f"{self._unit} {change.step}: {change.rule} {levels}: {change.message}")
             case Note(text) | Alert(text):
                 self._line(text)
 
@@ -103,7 +108,7 @@ class _Printer:
 
     def _step(self, step: int) -> None:
         total = self._reader.state.total
-        parts = [f"step {step}/{total}" if total else f"step {step}"]
+        parts = [f"{self._unit} {step}/{total}" if total else f"{self._unit} {step}"]
         series = self._reader.series
         moved = drift(series)
         for name, names in (("reward", SCORE), (moved.word, moved.keys), ("entropy", ENTROPY), ("tok/s", THROUGHPUT)):

@@ -9,6 +9,7 @@ import typer
 
 from launcher.cli.diagnosing import Ask, CaseFile, put_case
 from launcher.cli.output import (
+    Every,
     Json,
     Keys,
     Names,
@@ -31,14 +32,18 @@ from launcher.record import layout as directory
 from launcher.record import queued
 from launcher.record.check import Check
 from launcher.record.control import refuse_later
+from launcher.record.events import LevelChange
 from launcher.record.json import SCHEMA
 from launcher.record.layout import RunDir
 from launcher.record.note import RunNote, read_note
+from launcher.record.numbering import Numbering
+from launcher.record.numbering import shown as shown_steps
 from launcher.record.process import processes_of_runs
 from launcher.record.state import RunState, current
 from launcher.runs.watch.check_words import coverage, phase_word, sentence, shown, state_word
 
 if TYPE_CHECKING:
+    from launcher.health.checklist import Checklist
     from launcher.runs.watch.log import Log
 
 Config = Annotated[
@@ -77,9 +82,8 @@ def list_runs(
             results = {"best_score": best, "last_score": last, "duration": took}
             put_json(_headline(run, state) | results | jsonable({k: v for k, v in results.items() if v is not None}))
             continue
-        step = f"{'–' if state.step is None else state.step}/{state.total or '–'}"
         word, verdict = _word(state), shown(state.state, state.verdict)
-        rows.append((named[run.id], word, verdict, step, number(best), duration(took)))
+        rows.append((named[run.id], word, verdict, state.shown.at, number(best), duration(took)))
     if json:
         return
     rows[1:1] = [(title(e.id, asked_words(e.settings)), e.word, "–", "–/–", "–", "–") for e in queued.entries()]
@@ -130,7 +134,7 @@ def _list_hosts(json: bool) -> None:
 def _headline(run: RunDir, state: RunState) -> dict[str, object]:
     names = ("state", "outcome", "created", "attempt", "phase", "step", "total", "eta", "verdict", "flags", "error")
     line: dict[str, object] = {"run": run.id, "name": run.read_name(), "dir": str(run.path)}
-    line |= {name: getattr(state, name) for name in names}
+    line |= state.numbering.json({name: getattr(state.shown, name) for name in names})
     noted = read_note(run.note)
     line |= {"note": noted.text, "tags": list(noted.tags)} if str(noted) else {}
     line |= {"damaged": list(state.damaged)} if state.damaged else {}
@@ -176,9 +180,9 @@ def status(
     if json:
         forked = {"parent": {"run": parent.run, "step": parent.step}} if parent else {}
         starting = {"startup": start.to_json()} if start else {}
-        judged = {"checks": _with_trials(target, state.checks)}
+        judged = {"checks": state.numbering.json(_with_trials(target, state.shown.checks))}
         kept_on_disk = {"checkpoints": [{"step": step, "bytes": taken} for step, taken in saved.items()]}
-        head = {"schema": SCHEMA, "name": info.name, **state.to_json(), **judged}
+        head = {"schema": SCHEMA, "name": info.name, **state.numbering.json(state.shown.to_json()), **judged}
         put_json({**head, **forked, **starting, **kept_on_disk, **_takeover(target, state)})
         return
     put(f"run      {target.id}")
@@ -206,9 +210,10 @@ def status(
     for index, line in enumerate(stage_lines(start, on_cpu=info.on_cpu) if start else ()):
         put(f"{'' if index else 'start':<9}{line}")
     if state.step is not None:
-        pace = f", {state.step_seconds:.1f} s per step" if state.step_seconds else ""
-        left = f", {remaining(state.eta, state.done)}" if state.live else ""
-        put(f"step     {state.step} of {state.total or '?'}{pace}{left}")
+        unit = "step" if state.numbering.every == 1 else "line"
+        pace = f", {state.step_seconds:.1f} s per {unit}" if state.step_seconds else ""
+        left = f", {remaining(state.eta, state.done)}" if state.live and state.numbering.every else ""
+        put(f"step     {state.shown.at.replace('/', ' of ').replace('–', '?')}{pace}{left}")
     if (framework := described(info.framework)) is not None:
         put(f"log      {coverage(framework.title, state.checks)}")
     put(f"verdict  {shown(state.state, state.verdict)}")
@@ -250,26 +255,30 @@ def _phase(state: RunState) -> str:
     return f", {phase_word(state.phase)} for {duration((state.heartbeat or 0) - state.phase_since)}{usual}"
 
 
-def metrics(source: Source, key: Keys = None, names: Names = None, json: Json = False) -> None:
+def metrics(source: Source, key: Keys = None, names: Names = None, every: Every = None, json: Json = False) -> None:
     """Print the metrics of every step of a run or a log."""
     from launcher.export.formats import require_known
     from launcher.metrics.records import jsonable
-    from launcher.runs.watch.steps import steps
+    from launcher.runs.watch.steps import numbering_of, steps
 
-    origin = resolved(source, names)
-    read = steps(origin)
+    origin = resolved(source, names, every=every)
+    read, numbering = steps(origin), numbering_of(origin)
     if key and (rows := list(read)):
         read = iter(rows)
         name = origin.id if isinstance(origin, RunDir) else origin.path.name
         require_known(key, {each for _, record in rows for each in record.data}, name, source)
     for attempt, record in read:
+        step = numbering.step(record.step)
         data = record.data if not key else {name: record.data[name] for name in key if name in record.data}
         if json:
-            put_json({"step": record.step, "attempt": attempt, **jsonable(data)}, flush=False)
+            put_json(numbering.json({"step": step}) | {"attempt": attempt, **jsonable(data)}, flush=False)
         else:
             shown = [name for name in key or _shown(data) if name in data]
             if shown:
-                put(f"{record.step:>6}  " + "  ".join(f"{name} {number(data[name])}" for name in shown))
+                put(
+                    f"{'' if numbering.every else 'line '}{step:>6}  "
+                    + "  ".join(f"{name} {number(data[name])}" for name in shown)
+                )
     sys.stdout.flush()
 
 
@@ -287,7 +296,8 @@ def health(
     source: Source,
     config: Config = None,
     names: Names = None,
-    every: Annotated[bool, typer.Option("--all", help="Print every rule, not only those that flag the run.")] = False,
+    every: Every = None,
+    whole: Annotated[bool, typer.Option("--all", help="Print every rule, not only those that flag the run.")] = False,
     events: Annotated[bool, typer.Option("--events", help="Also print every change of a rule's level.")] = False,
     case: CaseFile = False,
     ask: Ask = False,
@@ -296,34 +306,54 @@ def health(
 ) -> None:
     """Judge the health of a run or a log. Prints the verdict, then the rules that flag it."""
     from launcher.runs.judge.run_checklist import judged
+    from launcher.runs.watch.steps import numbering_of
 
-    origin = resolved(source, names)
+    origin = resolved(source, names, every=every)
+    numbering = numbering_of(origin)
     if case or ask:
         put_case(origin, config or [], health=True, ask=ask, yes=yes, json=json)
         return
     result = judged(origin, config or [], shown_progress())
-    checklist, changes, checks = result.checklist, result.changes, result.checklist.checks()
+    checklist, changes = result.checklist, [shown_steps(change, numbering) for change in result.changes]
+    checks = [shown_steps(check, numbering) for check in checklist.checks()]
     up = [check for check in checks if check.on]
     if json:
-        for change in changes:
-            put_json(change.to_json())
-        rules = {check.rule: str(check.level) for check in checks}
-        put_json({"verdict": str(checklist.verdict), "rules": rules, "checks": _with_trials(origin, checks)})
+        _put_judged(origin, checklist, checks, changes, numbering)
         return
     state = current(origin) if isinstance(origin, RunDir) else None  # a stop that was asked for is no failure
     put(sentence(checklist, state.outcome or state.state if state else None))
-    _put_flags(origin, checks)
+    _put_flags(origin, checks, numbering)
     others = [check for check in checks if not check.on]
-    if every:
+    if whole:
         put_table([(check.level.words, check.rule, f"{check.name}: {check.message}") for check in others])
     else:
         kind = "other rule" if up else "rule"
         say(f"{counted(len(others), kind)}: see them with --all, and what happened with --events")
-    for change in changes if events else ():
-        put(f"step {change.step}: {change.rule} {change.before.words} -> {change.after.words}: {change.message}")
+    _put_changes(changes if events else (), numbering.unit)
 
 
-def _put_flags(origin: "RunDir | Log", checks: Sequence[Check]) -> None:
+def _put_judged(
+    origin: "RunDir | Log",
+    checklist: "Checklist",
+    checks: Sequence[Check],
+    changes: Sequence[LevelChange],
+    of: Numbering,
+) -> None:
+    """Prints the changes, then the verdict with all rules, as JSON."""
+    for change in changes:
+        put_json(of.json(change.to_json()))
+    rules = {check.rule: str(check.level) for check in checks}
+    rows = of.json(_with_trials(origin, checks))
+    put_json({"verdict": str(checklist.verdict), "rules": rules, "checks": rows})
+
+
+def _put_changes(changes: Sequence[LevelChange], unit: str) -> None:
+    for change in changes:
+        levels = f"{change.before.words} -> {change.after.words}"
+        put(f"{unit} {change.step}: {change.rule} {levels}: {change.message}")
+
+
+def _put_flags(origin: "RunDir | Log", checks: Sequence[Check], numbering: Numbering) -> None:
     """Prints how much of a log of another framework is judged, then the flags that are up."""
     from launcher.metrics.frameworks import described
     from launcher.runs.watch.parent import Parent
@@ -333,7 +363,8 @@ def _put_flags(origin: "RunDir | Log", checks: Sequence[Check]) -> None:
     framework = origin.framework if not isinstance(origin, RunDir) else described(origin.read_info().framework)
     if framework is not None:
         put(coverage(framework.title, checks))
-    put_problems(fixed_flag(parent, check) if parent else flag(check, None) for check in checks if check.on)
+    unit = numbering.unit
+    put_problems(fixed_flag(parent, check) if parent else flag(check, None, unit=unit) for check in checks if check.on)
 
 
 def _with_trials(origin: "RunDir | Log", checks: Sequence[Check]) -> list[Mapping[str, object]]:

@@ -99,6 +99,11 @@ class Evidence:
         """Whether another framework has printed that its training is over."""
         return self._form is not None and self._form.over
 
+    def in_steps(self, text: str) -> str:
+        """A text in which the numbers of lines without a step are those of their steps, as far as these are known."""
+        counted = self._form.counted if self._form is not None else None
+        return text if counted is None else counted.numbering.text(text)
+
     def quote(self, mark: str) -> Quote | None:
         """The first line with a mark; for "step" and "progress" the last one; for what is within a step the last
         one since the last step. "last" is the last line of all.

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from launcher.console.counted import Counted
 from launcher.console.lines import LONGEST, PREFIX, Piece, clean_text, is_bar
 from launcher.metrics.frameworks import Framework, LineForm, Numbers, Settings
 from launcher.metrics.records import LARGEST_STEP, float_of, trains
@@ -50,8 +51,11 @@ class Joiner:
     Where the numbers fall, another attempt was appended: its steps are handed out again.
     """
 
-    def __init__(self, framework: Framework) -> None:
+    def __init__(self, framework: Framework, before: int = 0) -> None:
+        """`before`: lines of earlier parts that counted lines continue."""
         self._framework = framework
+        self.counted, self.numbered = Counted(framework, before), False
+        """The lines without a number; whether there were lines with one."""
         self._open: dict[int, _Open] = {}
         self._now: int | None = None  # the step that was begun last
         self._ahead: dict[str, float] = {}  # of the step that the next number begins
@@ -71,7 +75,11 @@ class Joiner:
             return before
         if numbers == "step" and step is not None and self._ahead:
             row, self._ahead = {**self._ahead, **row}, {}
-        if step is not None and numbers in ("step", "each") and self._again(row, step):
+        self.numbered = self.numbered or step is not None
+        if numbers == "each" and not self.numbered and not row.keys().isdisjoint(self._framework.ends):
+            if (step := self.counted.add(row)) <= (self._now or 0):
+                before, self.last, self._now = self.close(), -1, None
+        elif step is not None and numbers in ("step", "each") and self._again(row, step):
             before, self.last, self._now = self.close(), -1, None
         elif numbers == "each":
             step = self._counted(row, step)
@@ -155,7 +163,7 @@ class FormLine(NamedTuple):
 class FormReader:
     """Reads the lines of one framework's console. `settings` are those that it printed, under its names."""
 
-    def __init__(self, framework: Framework) -> None:
+    def __init__(self, framework: Framework, before: int = 0) -> None:
         self.framework = framework
         self.hints = tuple(dict.fromkeys(form.hint.encode() for form in framework.lines))
         self._forms = [(form, re.compile(form.match), _reads(form)) for form in framework.lines]
@@ -167,7 +175,7 @@ class FormReader:
             lambda names: any(key.startswith("val") for key in framework.translate(dict.fromkeys(names, 0.0)))
         )
         self._closing = frozenset((*framework.ends, *framework.last))
-        self._join = Joiner(framework)
+        self._join = Joiner(framework, before)
         self._bar: tuple[int, int, int] | None = None  # the line of a progress bar, its step and their total
         self._plain_bar = False  # it has no name, as that of the training; the others are of parts of a step
         self.settings: Settings = {}
@@ -243,7 +251,13 @@ class FormReader:
         steps = self._join.add(line.row, line.step, line.numbers, piece[:2])
         if not line.row.keys().isdisjoint(self.framework.last):
             self._over = self._join.last
+            self._join.counted.end(line.row)
         return steps
+
+    @property
+    def counted(self) -> Counted | None:
+        """The lines of steps, if none has a number."""
+        return self._join.counted if self._join.counted.grown and not self._join.numbered else None
 
     @property
     def over(self) -> bool:

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from launcher.console.counted import Counted
 from launcher.console.forms import FormLine, FormReader, FormStep
 from launcher.console.lines import Line, Piece
 from launcher.console.marks import marked_places, places_of, step_places
@@ -101,9 +102,11 @@ Event = StepLine | PhaseChange | Progress | RolloutCount | TotalSteps | Resumed 
 class ConsoleReader:
     """Reads a console log in chunks of any size; the events do not depend on the chunks."""
 
-    def __init__(self, framework: Framework | None = None, *, only_steps: bool = False) -> None:
-        """The log is veRL's, or another framework's. With `only_steps` it reads step lines only, which is faster."""
-        self._form = FormReader(framework) if framework is not None and framework.lines else None
+    def __init__(self, framework: Framework | None = None, *, only_steps: bool = False, before: int = 0) -> None:
+        """The log is veRL's, or another framework's. With `only_steps` it reads step lines only, which is faster.
+        `before`: as of `Counted`.
+        """
+        self._form = FormReader(framework, before) if framework is not None and framework.lines else None
         others = None if only_steps else marked_places
         places = places_of(self._form.hints, others) if self._form is not None else others or step_places
         self._scanner = Scanner(places, self._form)
@@ -117,6 +120,11 @@ class ConsoleReader:
     def over(self) -> bool:
         """Whether the line that ends the training was printed."""
         return self._closed or (self._form is not None and self._form.over)
+
+    @property
+    def counted(self) -> Counted | None:
+        """The lines of steps, if none has a number."""
+        return self._form.counted if self._form is not None else None
 
     def feed(self, data: bytes) -> list[Event]:
         """The events of the lines that `data` completes."""

@@ -77,8 +77,10 @@ class Framework:
     settings are found, `settings` the veRL key of each. `base`: it also has the names of another table, whose lines it
     has if it lacks its own; `marks` distinguish them. `steps` are names of the number of a step in rows of a file,
     `mini` those that number updates, `prefixes` what trackers put before names. A step is complete with one of the
-    metrics `ends`, or when a line is `lag` steps ahead. The training is over with one of `last`. `drops_nan`: metrics
-    that are not finite are left out. `own`: its names are ours. A tracker that numbers rows by steps of an
+    metrics `ends`, or when a line is `lag` steps ahead. The training is over with one of `last`. `grows` orders
+    lines without the number of their step, `every` is the number of steps between two of them, 0 where it is not given;
+    the last line has the seconds of the training and its steps per second, `rate`. `drops_nan`: metrics that are not
+    finite are left out. `own`: its names are ours. A tracker that numbers rows by steps of an
     `environment` has an iteration per row with the metric `iteration`.
     """
 
@@ -94,6 +96,9 @@ class Framework:
     ends: tuple[str, ...] = ()
     last: tuple[str, ...] = ()
     lag: int = 0
+    grows: tuple[str, ...] = ()
+    rate: tuple[str, ...] = ()
+    every: int = 0
     drops_nan: bool = False
     own: bool = False
     iteration: str = ""
@@ -217,15 +222,22 @@ def described(by: Mapping[str, Any] | None) -> Framework | None:
     """The framework that run.yaml describes: the name of a table, or a table of the user."""
     if not by:
         return None
-    return frameworks().get(str(by["table"])) if "table" in by else _made(by)
+    known = frameworks().get(str(by["table"])) if "table" in by else None
+    if known is None:
+        return None if "table" in by else _made(by)
+    return dataclasses.replace(known, every=by["every"]) if "every" in by else known
 
 
 def reference(framework: Framework | None, table: Mapping[str, Any] | None = None) -> Settings | None:
     """What run.yaml keeps of a framework, for `described`; `table` is the user's."""
-    if framework is None or not table:
-        return next(({"table": name} for name, each in frameworks().items() if each is framework), None)
+    if framework is None:
+        return None
+    every = {"every": framework.every} if framework.every else {}
+    if not table:
+        known = dataclasses.replace(framework, every=0)
+        return next(({"table": name, **every} for name, each in frameworks().items() if each == known), None)
     lines = [dataclasses.asdict(line) for line in framework.lines]
-    return {**table, "lines": lines, "ends": list(framework.ends), "lag": framework.lag}
+    return {**table, "lines": lines, "ends": list(framework.ends), "lag": framework.lag, **every}
 
 
 _EXAMPLE = '[[metrics]] with theirs = ["reward"], ours = "critic/score/mean"'

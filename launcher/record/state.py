@@ -24,6 +24,7 @@ from launcher.record.check import Check, flags_of
 from launcher.record.damage import Failure, damage, later, schema_of
 from launcher.record.json import RARE, SCHEMA, Record
 from launcher.record.layout import RunDir
+from launcher.record.numbering import STEPS, Numbering, shown
 from launcher.record.process import ProcessId, run_processes, session_members
 from launcher.record.standstill import Standstill
 
@@ -95,6 +96,7 @@ class RunState(Record):
     """The state of a run. Times are unix seconds; `eta`, `step_seconds` and `phase_usual` are seconds.
     `done` is when the last step will end.
 
+    `step` counts logged lines of a log without step numbers, of which `numbering` has the steps.
     `phase` is current since `phase_since`, and usually takes `phase_usual`; it is empty where the log shows no phases.
     `stall` says why the run seems to stand still, `standstill` the same with evidence. `verdict` is the highest level,
     `flags` the rules with a flag, the worst first. `trackers` also have the run. The scores are those of
@@ -122,6 +124,7 @@ class RunState(Record):
     phase_usual: float | None = None
     step: int | None = None
     total: int | None = None
+    numbering: Numbering = field(default=STEPS, metadata=RARE)
     eta: float | None = None
     done: float | None = field(default=None, metadata=RARE)
     step_seconds: float | None = None
@@ -145,6 +148,19 @@ class RunState(Record):
     elsewhere: Elsewhere | None = field(default=None, metadata=RARE)
     damaged: tuple[str, ...] = field(default=(), metadata=RARE)
     later: str | None = field(default=None, metadata=RARE)
+
+    @property
+    def shown(self) -> "RunState":
+        """The state with steps instead of logged lines, as far as they are known."""
+        checks = tuple(shown(check, self.numbering) for check in self.checks)
+        return dataclasses.replace(shown(self, self.numbering), checks=checks) if self.numbering.every != 1 else self
+
+    @property
+    def at(self) -> str:
+        """`12/80`, of a log whose steps are unknown `line 12`."""
+        if self.step is not None and not self.numbering.every:
+            return f"line {self.step}"
+        return f"{'–' if self.step is None else self.step}/{self.total or '–'}"
 
     @property
     def live(self) -> bool:

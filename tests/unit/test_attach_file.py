@@ -127,7 +127,7 @@ def test_a_log_with_the_line_that_ends_a_training_is_finished(tmp_path: Path) ->
     found = explained(newest(str(log))).diagnosis
     assert (found.cause, found.title, [each.line for each in found.evidence]) == (
         "finished",
-        "Finished after step 12",
+        "Finished after logged line 12",
         [13],
     )
     os.utime(shutil.copy(log, tmp_path / "old.log"), (1e9, 1e9))

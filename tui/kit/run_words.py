@@ -134,7 +134,8 @@ def _end_or_stall(state: RunState, place: bool) -> tuple[str, str] | None:
         return ("warn", state.stall) if state.stall else None
     if name not in _ENDS:
         return None
-    at = f" at step {step}" + (f" of {total}" if total else "") if step is not None else " before the first step"
+    at = f" at {state.numbering.unit} {step}" + (f" of {total}" if total else "")
+    at = at if step is not None else " before the first step"
     word = f"imported run, {state.outcome or 'outcome unknown'}" if name == "imported" else name
     said = ": ".join(filter(None, [word + at if place else "", _reason(state)]))
     return (_ENDS[name], said) if said else None

@@ -11,6 +11,7 @@ from launcher.core.progress import Progress, unseen
 from launcher.metrics.frameworks import Settings, described, reference
 from launcher.preset.translate import Launch
 from launcher.record.attempt import Followed
+from launcher.record.events import EventLog, Note
 from launcher.record.info import RunInfo
 from launcher.record.layout import AttemptDir, RunDir, all_runs, appearing
 from launcher.record.state import RunState
@@ -26,7 +27,12 @@ _SHARE = 10  # a log without a step is left alone for so many times as long as i
 
 
 def attach_when_begun(
-    word: str, settings: Settings, names: Settings | None, wait: Wait, progress: Progress = unseen
+    word: str,
+    settings: Settings,
+    names: Settings | None,
+    wait: Wait,
+    progress: Progress = unseen,
+    every: int | None = None,
 ) -> RunDir:
     """As `attach_file`, which is tried again while the log has no step; `wait` gets what is missing, and seconds.
 
@@ -35,15 +41,17 @@ def attach_when_begun(
     while True:
         begun = time.monotonic()
         try:
-            return attach_file(word, settings, names, progress)
+            return attach_file(word, settings, names, progress, every)
         except NoStep as error:
             if not isinstance(error, NoStepYet) and not any(holders(Path(word).expanduser())):
                 raise
             wait(error.message, max(1.0, _SHARE * (time.monotonic() - begun)))
 
 
-def attach_file(word: str, settings: Settings, names: Settings | None = None, progress: Progress = unseen) -> RunDir:
-    """The run that follows a file or folder, a new one if there is none. `names` is a table of the user."""
+def attach_file(
+    word: str, settings: Settings, names: Settings | None = None, progress: Progress = unseen, every: int | None = None
+) -> RunDir:
+    """The run that follows a file or folder, a new one if there is none. `names` and `every` are those of the user."""
     path = Path(word).expanduser().absolute()
     if path.suffix == ".gz":
         raise UserError(f"{path} is packed, so it does not grow", f"use 'ppo-tui import {word}'")
@@ -51,6 +59,7 @@ def attach_file(word: str, settings: Settings, names: Settings | None = None, pr
     log = newest(str(path if is_tracker(path) else _newest(path)), own, progress)
     if log.kind == "console" and log.framework is None and not names_verl(log.path):
         raise NoStepYet(f"{log.path}: lines of Ray, but none of veRL or another known framework")
+    log.number(every)
     followed = Followed(str(log.path.absolute()), log.kind)
     for run in all_runs():
         last = run.last_attempt()
@@ -73,6 +82,8 @@ def attach_file(word: str, settings: Settings, names: Settings | None = None, pr
             host={"name": socket.gethostname()},
         )
         info.write(hidden.run_yaml)
+        if note := log.numbers_note:
+            EventLog(hidden.events).add(Note(note), now)
         launch = Launch([], {}, [], {**log.config, **settings})
         write_launch(hidden, hidden.add_attempt(), launch, created=now, cwd=run.path, follow=followed)
     spawn_supervisor(run)

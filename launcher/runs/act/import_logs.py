@@ -31,16 +31,20 @@ def import_logs(
     names: Mapping[str, Any] | None = None,
     progress: Progress = unseen,
     made: Callable[[RunDir], None] = lambda run: None,
+    every: int | None = None,
 ) -> list[RunDir]:
     """Makes runs of these logs and files of trackers. `names` is a table of the user, `settings` are veRL keys.
 
     Logs whose steps continue each other, or that have the same name, become attempts of one run. `made` gets each run.
+    `every`: as of `Log.number`.
     """
     own, runs, groups = described(names), list[RunDir](), list[list[Log]]()
     for log in _pair([log for word in words for log in open_logs(word, own, progress)]):
+        log.number(every)
         if groups and _continues(groups[-1][-1], log):
             groups[-1].append(log)
         else:
+            log.notes += filter(None, [log.numbers_note])
             groups.append([log])
     for group in groups:
         with appearing(group[0].name) as (run, hidden):
@@ -72,7 +76,16 @@ def _pair(logs: Sequence[Log]) -> list[Log]:
 
 
 def _continues(before: Log, after: Log) -> bool:
-    """Whether `after` resumed `before`: its first step is inside or directly after that one's, and not 0 or 1."""
+    """Whether `after` resumed `before`: its first step is inside or directly after that one's, and not 0 or 1.
+
+    Of lines without a step, what grows with them decides, which a note says.
+    """
+    if (lines := before.counted) is not None and (more := after.counted) is not None:
+        place = lines.place(more)
+        after.before, continues = before.before + (place or 0), place is not None
+        words = "continues" if continues else "does not continue"
+        after.notes.append(f"{after.path.name} {words} {before.path.name}: {lines.compared(more)}")
+        return continues
     earlier, later = before.span, after.span
     return bool(earlier and later and max(earlier[0], 1) < later[0] <= earlier[1] + 1)
 
@@ -83,7 +96,9 @@ def _fill(
     events, now = EventLog(run.events), time.time()
     state = RunState("imported")
     for log in group:
-        state = replace(_fill_attempt(run, log, events, settings, progress), created=now)
+        known, state = state.numbering, _fill_attempt(run, log, events, settings, progress)
+        kept = known if log.before and known.every else state.numbering
+        state = replace(state, created=now, numbering=kept)
     resolved = next((found for log in reversed(group) if (found := preset_of(log)).preset), Resolved())
     info = RunInfo(
         run.id,
@@ -105,7 +120,7 @@ def _fill_attempt(
     attempt, framework, code = run.add_attempt(), source.framework, source.exit_code
     log, clock = source.copy(attempt), source.clock()
     started = clock.now
-    resumed = source.span[0] - 1 if attempt.number > 1 and source.span else None
+    resumed = source.before or source.span[0] - 1 if attempt.number > 1 and source.span else None
     before = earlier_steps(run, attempt.number, resumed)
     monitor = judge_log(log, DiskSink(attempt, events), {}, settings, clock, progress, before)
     kept = dict(monitor.keys) if framework else {**log.config, **settings}

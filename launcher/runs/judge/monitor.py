@@ -43,7 +43,7 @@ class Monitor:
     `keys` are the veRL keys known so far; the console's own dump of the resolved configuration completes them, so the
     checklist is made again after the dump (before the first step). `framework` printed the console, if not veRL.
     `pinned` keys override the dump. `clock` dates the steps of a log that is not live; `tell` adds metrics to a step
-    that neither the console nor veRL's file has.
+    that neither the console nor veRL's file has. `before`: the step that the attempt continues.
     """
 
     def __init__(
@@ -57,6 +57,7 @@ class Monitor:
         pinned: Mapping[str, Any] | None = None,
         clock: Callable[[Sequence[StepRecord]], None] | None = None,
         tell: Callable[[StepRecord], None] | None = None,
+        before: int | None = None,
     ) -> None:
         self._joined = framework is not None and not file_logger  # a step comes again only from another attempt
         self.written_here: bool | None = None  # of a log that is followed: whether a program here was seen to write it
@@ -74,7 +75,7 @@ class Monitor:
         self.keys = {**keys, **self.pinned}
         self.checklist = make_checklist(self.keys)
         self._sink, self._make_checklist = sink, make_checklist
-        self._reader = console.ConsoleReader(framework)
+        self._reader = console.ConsoleReader(framework, before=before or 0)
         self._passed, self._timer_ended, self._file_logger = 0, 0.0, file_logger
         self._merger, self._three_decimals = Merger(both=file_logger, date=clock), False
         self._begun = False  # a step line was printed
@@ -218,6 +219,7 @@ class Monitor:
             verdict=str(self.checklist.verdict),
             flags=flags_of(checks),
             checks=tuple(checks),
+            numbering=known.numbering if (counted := self._reader.counted) is None else counted.numbering,
             trackers=tuple(({each.tracker: each for each in known.trackers} | self.trackers).values()),
         )
 

@@ -125,7 +125,10 @@ def judged(source: RunDir | Log, config: Sequence[str], progress: Progress = uns
         console, metrics = attempt.logs()
         log = Log(attempt.path, console, metrics)
         both, tell = log.both, ToldByResponses(source, attempt).add
-        monitor = Monitor(sink, make, launch.keys, file_logger=both, framework=framework, pinned=pinned, tell=tell)
+        before = launch.resume_step
+        monitor = Monitor(
+            sink, make, launch.keys, file_logger=both, framework=framework, pinned=pinned, tell=tell, before=before
+        )
         monitor.written_here = None if launch.followed is None else False
         monitor.history(earlier_steps(source, number, launch.resume_step))
         if console or metrics:
@@ -147,7 +150,10 @@ def judge_log(
 ) -> Monitor:
     """The monitor that has read a whole log, as `judged`; it continues the steps `before`."""
     make = checklist_maker(RunInfo(), sizes, log.framework)
-    monitor = Monitor(sink, make, log.config, file_logger=log.both, framework=log.framework, pinned=pinned, clock=clock)
+    both, resumed = log.both, before[-1].step if before else None
+    monitor = Monitor(
+        sink, make, log.config, file_logger=both, framework=log.framework, pinned=pinned, clock=clock, before=resumed
+    )
     monitor.history([*before])
     _feed(monitor, log, clock, progress)
     return monitor

@@ -97,9 +97,8 @@ class Feed:
         self._held: list[int] = []  # bytes of the run's processes, sampled since the last step
         self._past = CatchingUp(run, attempt, of.events, on_alert) if of.before else None
         self.sink = self._past or DiskSink(attempt, of.events, on_alert, patient=True)
-        # a log may have the memory of another machine
         framework = described(info.framework)
-        sizes = {} if info.from_log else self._sampling.sizes()
+        sizes = {} if info.from_log else self._sampling.sizes()  # a log may have the memory of another machine
         self.monitor = Monitor(
             self.sink,
             checklist_maker(info, sizes, framework, clock=True),
@@ -108,6 +107,7 @@ class Feed:
             file_logger="file" in str(launch.keys.get("trainer.logger", "")),
             clock=self._date if self._past or launch.followed else None,
             tell=self._tell,
+            before=launch.resume_step,
         )
         self._news = News()
         self.stalls = StallWatch(run, attempt, launch, self.monitor, self._news, guard)

@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -23,6 +23,10 @@ from launcher.metrics.frameworks import Framework, Settings, of_names
 from launcher.metrics.records import StepRecord, is_step, jsonable, parse_record
 from launcher.metrics.timing import seconds_of
 from launcher.record.layout import AttemptDir, RunDir, called, find, refuse_run
+from launcher.record.numbering import STEPS, Numbering
+
+if TYPE_CHECKING:
+    from launcher.console.counted import Counted
 
 _LOOKED = 10_000  # lines of which one is a record in a metrics.jsonl of veRL
 _FIRST = 100  # steps of a tracker whose names show the framework
@@ -39,7 +43,7 @@ class Log:
 
     `table` is a file with a row per step, under the names of the framework `rows`, or as veRL's file logger writes it;
     `tracked` are the steps of a tracker, whose `config` has veRL keys with paths below `folder`. `notes`: what could
-    not be read.
+    not be read. `before`: counted lines of the logs that it continues.
     """
 
     path: Path
@@ -54,6 +58,7 @@ class Log:
     config: Settings = field(default_factory=dict)
     tracked: dict[int, StepRecord] = field(default_factory=dict)
     exit_code: int | None = None
+    before: int = 0
 
     @classmethod
     def of(cls, path: Path, kind: str, framework: Framework | None) -> "Log":
@@ -133,6 +138,35 @@ class Log:
                 for event in events:
                     if isinstance(event, StepLine):
                         yield StepRecord(event.step, 0.0, event.offset, event.data)
+
+    @cached_property
+    def counted(self) -> "Counted | None":
+        """The lines of its console, if none has the number of its step."""
+        from launcher.console.reader import ConsoleReader, StepLine
+
+        if self.framework is None or self.console is None or self.table is not None or self.tracked:
+            return None
+        reader = ConsoleReader(self.framework, only_steps=True)
+        for events in chain(map(reader.feed, self.text()), map(ConsoleReader.close, [reader])):
+            if reader.counted is None and any(isinstance(event, StepLine) for event in events):
+                return None
+        return reader.counted
+
+    def number(self, every: int | None) -> None:
+        """Takes the steps between two lines, if they are given, for lines without the number of their step."""
+        if every is not None and self.framework is not None:
+            self.framework = replace(self.framework, every=every)
+
+    @property
+    def numbers_note(self) -> str:
+        """That the steps of its lines are unknown, if they are."""
+        note = f"{self.path.name} has no step numbers: give the steps between two lines, --every N"
+        return "" if self.numbering.every else note
+
+    @property
+    def numbering(self) -> Numbering:
+        """The steps of its lines."""
+        return STEPS if self.counted is None else self.counted.numbering
 
     @cached_property
     def span(self) -> tuple[int, int] | None:

@@ -31,7 +31,7 @@ def problems(
         yield explanation.problem
     if state.standstill is not None and state.live:
         yield stalls.problem_of(state.standstill, now, settings_of(parent))
-    for check in state.checks:
+    for check in state.shown.checks:
         if check.on and not check.muted:
             yield fixed_flag(parent, check)
 
@@ -47,7 +47,8 @@ def fixed_flag(run: Parent, check: Check) -> Problem:
     """
     from launcher.runs.watch.proposals import computed, first_proposal
 
-    found = flag(check, settings_of(run), imported=run.state.state == "imported", values=computed(run.info))
+    unit, imported = run.state.numbering.unit, run.state.state == "imported"
+    found = flag(check, settings_of(run), imported=imported, values=computed(run.info), unit=unit)
     proposal = first_proposal(run, found.id) if found.level > Level.OK else None
     return found.first(proposal.offer if proposal else None)
 
@@ -62,7 +63,12 @@ def first_fix(run: RunDir, rule: str) -> str | None:
 
 
 def flag(
-    check: Check, config: EffectiveConfig | None, *, imported: bool = False, values: Mapping[str, Any] | None = None
+    check: Check,
+    config: EffectiveConfig | None,
+    *,
+    imported: bool = False,
+    values: Mapping[str, Any] | None = None,
+    unit: str = "step",
 ) -> Problem:
     """A check as a problem, with the limits that apply now, and the fixes that fit the run while it is on; `values` as
     in `settle`.
@@ -71,7 +77,7 @@ def flag(
 
     about = texts_of(check.rule, check.family)
     rules = (check.rule, *filter(None, [check.cause]))
-    since = f" (since step {check.since})" if check.since is not None else ""
+    since = f" (since {unit} {check.since})" if check.since is not None else ""
     limits = (f"{metric or 'limits now'} ({'; '.join(map(bound_words, of))})" for metric, of in limits_by_metric(check))
     seen, lead = f"{check.symptom}{since}", check.lead
     return Problem(

@@ -19,6 +19,7 @@ from launcher.record.events import Event
 from launcher.record.info import RunInfo
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.machine import MachineSample
+from launcher.record.numbering import STEPS, Numbering, shown
 from launcher.record.state import REMOVED, RunState, current
 from launcher.runs.watch.history import elapsed
 from launcher.runs.watch.machine_history import MachineHistory
@@ -55,6 +56,7 @@ class RunReader:
         self.name = self.head.name or self.id
         self.state = RunState("queued")
         self._current: RunState | None = None
+        self._numbering = STEPS
         self.series = SeriesStore()
         self.events: deque[Event] = deque(maxlen=_EVENTS)
         self.event_count = 0
@@ -165,9 +167,13 @@ class RunReader:
             return False
         if self._current is None or state.attempt != self._current.attempt:
             self._before = step_before(self.dir, state.attempt)
-        self._current = self.state = state
+        if state.numbering != self._numbering:  # it is known from the end of a log on
+            self._numbering, self.series, self._steps = state.numbering, SeriesStore(), StepTail(self.dir)
+            self._events, self.event_count = LineTail(self.dir.events), 0
+            self.events.clear()
+        self._current, self.state = state, state.shown
         if not state.live:
-            self.state = dataclasses.replace(state, seconds=elapsed(self.dir, state, now=state.updated))
+            self.state = dataclasses.replace(self.state, seconds=elapsed(self.dir, state, now=state.updated))
         if self._usual is None and self.startup(None) is not None:
             self._usual = usual_start(self.dir, self.head)
         return True
@@ -176,7 +182,7 @@ class RunReader:
         before = self.event_count
         for line in _new_lines(self._events):
             if (event := Event.from_line(line)) is not None:
-                self.events.append(event)
+                self.events.append(dataclasses.replace(event, what=shown(event.what, self._numbering)))
                 self.event_count += 1
         return self.event_count != before
 
@@ -192,7 +198,7 @@ class RunReader:
             if self._parent_steps.attempt is None:  # not read yet: a fork goes on from the steps of its own parent
                 self.parent.add_all(inherited_steps(self._parent_steps.run), 0)
             _take(self._parent_steps, self.parent)
-        return _take(self._steps, self.series)
+        return _take(self._steps, self.series, self._numbering)
 
     def _read_log(self) -> bool:
         attempt = self._steps.attempt
@@ -217,11 +223,13 @@ class RunReader:
         return self.log_count != before
 
 
-def _take(tail: StepTail, store: SeriesStore) -> bool:
+def _take(tail: StepTail, store: SeriesStore, numbering: Numbering = STEPS) -> bool:
     """Puts the new steps into the store; returns whether there were any."""
     fresh = False
     for attempt, lines in tail.read():
         records = [record for line in lines if (record := StepRecord.from_line(line)) is not None]
+        for record in records if numbering.every != 1 else ():
+            record.step = numbering.step(record.step)
         store.add_all(records, attempt)
         fresh = fresh or bool(records)
     return fresh

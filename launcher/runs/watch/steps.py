@@ -16,7 +16,8 @@ from launcher.metrics.records import StepRecord
 from launcher.metrics.store import Series, SeriesStore
 from launcher.record.info import Origin
 from launcher.record.layout import AttemptDir, RunDir
-from launcher.record.state import RunState
+from launcher.record.numbering import Numbering
+from launcher.record.state import RunState, stored
 from launcher.runs.watch.log import Log
 
 
@@ -50,6 +51,11 @@ def steps(source: RunDir | Log) -> Iterator[tuple[int, StepRecord]]:
         for line in records(source.attempt(number).steps):
             if (record := StepRecord.from_line(line)) is not None:
                 yield number, record
+
+
+def numbering_of(source: RunDir | Log) -> Numbering:
+    """The steps of the lines of a run or a log."""
+    return source.numbering if isinstance(source, Log) else (stored(source) or RunState("")).numbering
 
 
 def earlier_steps(run: RunDir, attempt: int, resume_step: int | None) -> list[StepRecord]:

@@ -66,6 +66,5 @@ class HeaderLine(Painted):
         def said(row: Row) -> str:
             return "".join(text for text, _ in row)
 
-        step, total = state.step, state.total
-        at = "" if step is None else f", step {step}/{total or '?'}"
+        at = "" if state.step is None else f", {state.at}"
         return f"{said(state_words(state)[:1])}{at}, {said(verdict_words(state))}; {self.run_name}"

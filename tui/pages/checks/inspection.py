@@ -43,7 +43,7 @@ def inspect_check(run: RunView, problem: Problem, columns: int) -> Inspection:
     """Name and message of a check, its curves with their limits, its fixes, its meaning and its history."""
     rule = problem.id
     reader = run.reader
-    checks = reader.state.checks
+    checks, unit = reader.state.checks, reader.state.numbering.unit
     check = find_check(checks, rule)
     rules = [each.rule for each in checks]
     place = f"{rules.index(rule) + 1}/{len(rules)}" if rule in rules else ""
@@ -56,7 +56,7 @@ def inspect_check(run: RunView, problem: Problem, columns: int) -> Inspection:
         rows += [row for item in fix_items(problem.offers, edited, columns) for row in item.rows]
     rows += _meanings(check, columns)
     for index, change in enumerate(list(reversed(changes))[:_MOST_HISTORY]):
-        rows += _happened("History" if index == 0 else "", change, columns)
+        rows += _happened("History" if index == 0 else "", change, unit, columns)
     if found is not None:
         rows = [*explained(found.problem, columns), [], *rows]
     if rule == STALL and (report := stall_report(reader.dir)) is not None:
@@ -66,16 +66,16 @@ def inspect_check(run: RunView, problem: Problem, columns: int) -> Inspection:
     for index, key in enumerate(check.keys[:CHARTS]):
         bounds = [bound for bound in check.bounds if bound.series == index]
         charts.append(run.lens.look(check_plot(key, reader.series, end, bounds, changes), reader.series, end))
-    return Inspection([*head(check, place, columns), []], charts, rows)
+    return Inspection([*head(check, place, columns, unit), []], charts, rows)
 
 
-def head(check: Check, place: str, columns: int) -> list[Row]:
+def head(check: Check, place: str, columns: int, unit: str = "step") -> list[Row]:
     """The name with level and rule, then the message; `place` tells which of how many checks it is."""
     rule, when = clean(check.rule), ""
     if check.on and check.since is not None:
-        when = f"since step {check.since} · "
+        when = f"since {unit} {check.since} · "
     elif check.was is not None:
-        when = f"{check.was} until step {check.cleared} · "
+        when = f"{check.was} until {unit} {check.cleared} · "
     if check.muted:
         when = f"muted · {when}"
     left: Row = [*level_words(check), (clean(check.heading), "title")]
@@ -133,9 +133,9 @@ def _limits(check: Check, columns: int) -> list[Row]:
     return [put([(" Limits now", "dim")] if not index else [], INDENT, row, 0) for index, row in enumerate(rows)]
 
 
-def _happened(label: str, change: LevelChange, columns: int) -> list[Row]:
+def _happened(label: str, change: LevelChange, unit: str, columns: int) -> list[Row]:
     sign, role = level_sign(change.after)
-    row: Row = put([(f" {label}", "dim")], INDENT, [(f"step {change.step}", "text")])
+    row: Row = put([(f" {label}", "dim")], INDENT, [(f"{unit} {change.step}", "text")])
     row = put(row, INDENT + 12, [(f"{sign} {change.after!s:<9} ", role)])
     return labelled(row, f"{change.message} {glyphs.DOT} was {change.before}", "dim", width(row), columns)
 

@@ -41,7 +41,7 @@ class ProgressLine(Painted):
         if step is None:
             return [[(" ended before the first step" if state.has_ended else " waiting for the first step", "dim")]]
         if total is None or total <= 0:
-            return [[(f" step {step}", "title"), *_pace(state, eta=False)]]
+            return [[(f" {state.numbering.unit} {step}", "title"), *_pace(state, eta=False)]]
         share = min(step / total, 1.0)
         left: Row = [(f" step {step}/{total}", "title"), (f"  {math.floor(share * 100)} %", "dim")]
         for pace in (_pace(state, eta=True, done=True), _pace(state, eta=True), _pace(state, eta=False), []):
@@ -55,7 +55,7 @@ def _pace(state: RunState, eta: bool, done: bool = False) -> Row:
     words = ""
     seconds, left = state.step_seconds, state.eta
     if seconds is not None:
-        words += f"  {seconds:.1f} s/step"
+        words += f"  {seconds:.1f} s/{'step' if state.numbering.every == 1 else 'line'}"
     if eta and state.live and left is not None:
         words += f"  {remaining(left, state.done if done else None)}"
     return [(words, "dim")]

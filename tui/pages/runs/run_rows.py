@@ -93,7 +93,6 @@ def run_row(run: RunSummary, mark: str, shown: Columns, changes: Sequence[Edit] 
     state, series = run.state, run.scores.series
     word, role = (f"{WARN} damaged", "warn") if state.damaged else state_words(state)[0]
     level_sign, verdict, level_role = verdict_word(state.state, state.verdict)
-    step, total = state.step, state.total
     short = f" · {run.id[:SHORT_ID]}" if run.id != run.name else ""  # somebody else's job
     room = shown.name - len(short)
     first = len(differs(changes[:1])) + (3 if changes[1:] else 0)  # and the number of the others, such as ` +2`
@@ -107,7 +106,7 @@ def run_row(run: RunSummary, mark: str, shown: Columns, changes: Sequence[Edit] 
         fit([(_within(f"{level_sign} {verdict}", shown.verdict), level_role)], shown.verdict),
     ]
     if _STEP in shown:
-        cells.append(fit([(f"{'–' if step is None else step}/{total or '–'}", "text")], _CELLS[_STEP]))
+        cells.append(fit([(state.shown.at, "text")], _CELLS[_STEP]))
     cells += [spread([], [span], _CELLS[column]) for column, span in scores.items() if column in shown]
     if shown.curve:
         cells.append(_curve(run, shown.curve))

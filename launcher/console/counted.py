@@ -1,0 +1,90 @@
+"""Logged lines without the number of their step: they are counted, and what grows from line to line orders them."""
+
+import math
+from array import array
+from bisect import bisect_left
+from collections.abc import Mapping
+
+from launcher.metrics.frameworks import Framework
+from launcher.record.numbering import Numbering
+
+_ABOUT = 1.5  # gaps between two lines that are one gap, give or take its rounding
+_FIRST = 0.75  # gaps below which the first line is that of the first step
+_COARSE, _NEAR = 0.02, 11  # gaps of values with two decimals that say nothing; lines whose gaps are compared
+
+
+class Counted:
+    """The counted lines of a console, behind those `before`.
+
+    `grown`: what grows, such as the epoch, at each line; `name` is its name.
+    """
+
+    def __init__(self, framework: Framework, before: int = 0) -> None:
+        self._before, self.name = before, ""
+        self.grown = array("d")
+        self._framework, self._begun, self._every = framework, 0, framework.every
+
+    def add(self, row: Mapping[str, float]) -> int:
+        """The number of the next line; a restart, before which nothing grew, continues where it was."""
+        self.name = self.name or next((name for name in self._framework.grows if name in row), "")
+        value = row.get(self.name, math.nan)
+        if self.grown and value < self.grown[-1]:
+            self._begun = bisect_left(self.grown, value)
+            del self.grown[self._begun :]
+        self.grown.append(value)
+        return self._before + len(self.grown)
+
+    def end(self, row: Mapping[str, float]) -> None:
+        """The line that ends a training, which has its duration and its steps per second."""
+        begun, self._begun = self._begun, len(self.grown)
+        seconds, rate = (row.get(name, 0.0) for name in self._framework.rate or ("", ""))
+        lines = self._begun - begun - self._first
+        if self._every or not self._from_start(begun) or seconds <= 0 or rate <= 0:
+            return
+        if row.get(self.name) != self.grown[-1]:  # steps behind the last logged line
+            return
+        sides = ((seconds + side * _rounding(seconds)) * (rate + side * _rounding(rate)) for side in (-1, 1))
+        low, high = (steps / lines for steps in sides)
+        if math.ceil(low) == math.floor(high) > 0:
+            self._every = math.ceil(low)
+
+    @property
+    def numbering(self) -> Numbering:
+        return Numbering(self._every, self._first and self._every != 1)
+
+    def compared(self, later: "Counted") -> str:
+        """What shows whether a later part continues this one."""
+        if not (self.name and self.name == later.name):
+            return f"its lines lack {' and '.join(self._framework.grows)}"
+        return f"{self.name} {later.grown[0]:g} at its first line, {self.grown[0]:g} to {self.grown[-1]:g} before"
+
+    def place(self, later: "Counted") -> int | None:
+        """The lines of this part that come before a later one; None if that does not continue it."""
+        if not self.grown or not later.grown or self.name != later.name or later._from_start(0) is not False:
+            return None
+        value, gap = later.grown[0], (self.grown[-1] - self.grown[0]) / max(len(self.grown) - 1, 1)
+        if not self.grown[0] < value <= self.grown[-1] + _ABOUT * gap:
+            return None
+        return bisect_left(self.grown, value)
+
+    def _ratio(self, begun: int) -> float:
+        """What had grown at the first line of a part, in gaps between the next ones; nan where that is unknown."""
+        first, *others = self.grown[begun : begun + _NEAR] or (math.nan,)
+        gap = (others[-1] - others[0]) / (len(others) - 1) if len(others) > 1 else 0.0
+        coarse = gap < _COARSE and all(round(x, 2) == x for x in (first, *others))
+        return first / gap if gap > 0 and not coarse else math.nan
+
+    @property
+    def _first(self) -> bool:
+        return self._ratio(0) < _FIRST
+
+    def _from_start(self, begun: int) -> bool | None:
+        """Whether a part begins with the training; None where that is unknown."""
+        ratio = self._ratio(begun)
+        return None if math.isnan(ratio) else ratio < _ABOUT
+
+
+def _rounding(value: float) -> float:
+    """What the last printed digit may hide: of four significant ones, or of as many decimals as there are."""
+    decimals = len(repr(value).partition(".")[2].partition("e")[0])
+    return 0.5 * 10.0 ** max(-decimals, math.floor(math.log10(value)) - 3)

@@ -1,0 +1,72 @@
+"""The steps of a log whose lines have no number: what is shown for the number of a line."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from launcher.record.json import Record
+
+_STEP, _STEPS = re.compile(r"\b([Ss]tep (?:is )?)(\d+)"), re.compile(r"\b(\d+) (more |good )?steps?\b")
+_NUMBERS = ("step", "since", "cleared")
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, slots=True)
+class Numbering(Record):
+    """The steps from one logged line to the next, `every`; 1 where lines have the number of their step, 0 while it is
+    unknown. `first`: step 1 is logged as well, so that the second line is that of step `every`.
+    """
+
+    every: int = 1
+    first: bool = False
+
+    @property
+    def unit(self) -> str:
+        """What a number is one of."""
+        return "step" if self.every else "logged line"
+
+    def step(self, line: int) -> int:
+        """The step of a line; the line itself while the interval is unknown."""
+        return max(1, (line - self.first) * self.every) if line and self.every else line
+
+    def text(self, text: str) -> str:
+        """A text of the health rules, for which each line is a step."""
+        if self.every == 1:
+            return text
+        text = _STEPS.sub(lambda found: self._count(int(found[1]), found[2] or ""), text)
+        return _STEP.sub(lambda found: f"{found[1].lower().replace('step', self.unit)}{self.step(int(found[2]))}", text)
+
+    def _count(self, lines: int, kind: str) -> str:
+        count = lines * (self.every or 1)
+        return f"{count} {kind}{self.unit}{'' if count == 1 else 's'}"
+
+    def json(self, value: Any) -> Any:
+        """JSON in which the steps are null and the lines next to them, while the interval is unknown."""
+        if self.every or not isinstance(value, (Mapping, list, tuple)):
+            return value
+        if not isinstance(value, Mapping):
+            return [self.json(each) for each in value]
+        found: dict[str, Any] = {}
+        for name, each in value.items():
+            lines = name in _NUMBERS and type(each) is int
+            found[name] = None if lines else self.json(each)
+            if lines:
+                found["line" if name == "step" else f"{name}_line"] = each
+        return found
+
+
+STEPS = Numbering()
+"""Of lines that have the number of their step."""
+
+
+def shown(record: S, numbering: Numbering) -> S:
+    """A record with its steps as they are shown: a change of a level, a check, the step of a run."""
+    if numbering.every == 1:
+        return record
+    changes: dict[str, Any] = {}
+    for name in (*_NUMBERS, "message"):
+        value = getattr(record, name, None)
+        if isinstance(value, (int, str)):
+            changes[name] = numbering.text(value) if isinstance(value, str) else numbering.step(value)
+    return replace(record, **changes)  # type: ignore[type-var]

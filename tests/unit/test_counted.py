@@ -1,0 +1,126 @@
+"""The steps of a log without step numbers: right, or said to be unknown."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tables import tabled
+
+from launcher.record.events import Note, read_kind
+from launcher.record.numbering import Numbering
+from launcher.record.state import current
+from launcher.runs.act.import_logs import import_logs
+from launcher.runs.watch.log import newest
+from launcher.runs.watch.reader import RunReader
+
+ROW = "{{'loss': '0.1', 'reward': '{reward:.2f}', 'kl': '0.01', 'learning_rate': '1e-05', 'epoch': '{epoch:.4g}'}}\n"
+
+
+def written(
+    path: Path,
+    steps: Sequence[int],
+    *,
+    epochs: float = 1000,
+    rate: Sequence[float] | None = None,
+    last: int | None = None,
+) -> Path:
+    """Lines of these steps of a run of TRL, `epochs` of which are an epoch; at its end seconds and steps per second."""
+    text = "".join(ROW.format(reward=step % 7 / 10, epoch=step / epochs) for step in steps)
+    if rate is not None:
+        ended = {"train_runtime": rate[0], "train_steps_per_second": rate[1], "train_loss": 0.1}
+        text += f"{ended | {'epoch': float(f'{(last or steps[-1]) / epochs:.4g}')}}\n"
+    path.write_text(text)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
+
+
+@tabled
+def test_the_steps_between_two_lines(
+    steps: list[int], last: int, epochs: float, rate: list[float] | None, every: int, first: bool, tmp_path: Path
+) -> None:
+    log = newest(str(written(tmp_path / "x.log", steps, epochs=epochs, rate=rate, last=last)))
+
+    assert log.numbering == Numbering(every, first)
+    if every:
+        assert [log.numbering.step(record.step) for record in log.steps()] == steps
+
+
+def test_an_evaluation_between_the_lines_is_no_step(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.log", range(10, 101, 10), epochs=200, rate=(48.89, 2.045))
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text(
+        "".join(line + "{'eval_reward': '0.5', 'epoch': '0.01'}\n" * (at % 3 == 0) for at, line in enumerate(lines))
+    )
+
+    log = newest(str(path))
+
+    assert log.numbering == Numbering(10)
+    assert sorted({record.step for record in log.steps()}) == list(range(1, 11))
+    assert [record.step for record in log.steps() if any(key.startswith("val") for key in record.data)] == [1, 4, 7, 10]
+
+
+def test_a_line_with_its_number_is_not_counted(tmp_path: Path) -> None:
+    path = tmp_path / "x.log"
+    row = ROW.format(reward=0.5, epoch=0.3).rstrip()[:-1]
+    path.write_text("".join(f"{row}, 'global_step/max_steps': '{step}/176'}}\n" for step in (56, 57)))
+
+    log = newest(str(path))
+
+    assert [record.step for record in log.steps()] == [56, 57] and log.numbering == Numbering()
+
+
+def test_parts_of_one_run_are_joined_by_what_grows(tmp_path: Path) -> None:
+    first = written(tmp_path / "1.log", range(1, 41), rate=(11.76, 3.401))
+    second = written(tmp_path / "2.log", range(36, 61), rate=(11.64, 2.148))  # resumed at the checkpoint of step 35
+    other = written(tmp_path / "3.log", range(1, 21))
+
+    run, alone = import_logs([str(first), str(second), str(other)])
+
+    reader = RunReader(run.path)
+    reader.poll()
+    assert list(reader.series.steps) == list(range(1, 61))
+    assert reader.state.step == 60 and reader.state.at == "60/–"
+    notes = [note.text for each in (run, alone) for note in read_kind(each.events, Note)]
+    assert "2.log continues 1.log: epoch 0.036 at its first line, 0.001 to 0.04 before" in notes
+    assert any(note.startswith("3.log does not continue 2.log: epoch 0.001") for note in notes)
+
+
+def test_a_restart_in_the_same_log_continues_where_its_epoch_was(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.log", range(1, 46))
+    path.write_text(path.read_text() + written(tmp_path / "y.log", range(41, 61)).read_text())
+
+    run = import_logs([str(path)], every=1)[0]
+
+    reader = RunReader(run.path)
+    reader.poll()
+    assert list(reader.series.steps) == list(range(1, 61))
+
+
+def test_unknown_steps_are_lines_and_given_ones_are_steps(in_process: Callable[..., Any], tmp_path: Path) -> None:
+    log = str(written(tmp_path / "x.log", range(5, 61, 5)))
+
+    row = json.loads(in_process("metrics", log, "--json").stdout.splitlines()[-1])
+    assert (row["step"], row["line"]) == (None, 12)
+    told = in_process("metrics", log)
+    assert told.stdout.splitlines()[-1].startswith("line     12 ") and "--every N" in told.stderr
+    row = json.loads(in_process("metrics", log, "--json", "--every", "5").stdout.splitlines()[-1])
+    assert row["step"] == 60 and "line" not in row
+    checks = json.loads(in_process("health", log, "--json").stdout.splitlines()[-1])["checks"]
+    assert all(check["since"] is None for check in checks)
+    assert "Its last logged line is 12." in in_process("diagnose", log).stdout
+    assert "Its last step is 60." in in_process("diagnose", log, "--every", "5").stdout
+    (run,) = import_logs([log])
+    assert current(run).at == "line 12" and current(run).eta is None
+    (run,) = import_logs([log], every=5)
+    assert current(run).shown.at == "60/–"
+
+
+@tabled
+def test_texts_of_rules_are_in_steps(every: int, text: str, shown: str) -> None:
+    assert Numbering(every).text(text) == shown
