@@ -24,7 +24,7 @@ WORDS = {
     "OpenedDashboard": ("KL to reference", "WARN", "h rules"),
     "ChecksScreen": ("Unrewarded drift", "esc back"),
     "CheckDetailScreen": ("Unrewarded drift", "esc back"),
-    "CaseScreen": ("No assistant in config.yaml", "esc back"),
+    "CaseScreen": ("y copies this text", "esc back"),
     "EventsScreen": ("KL-4", "esc back"),
     "ActionsScreen": ("Actions", "Export"),
     "TrialsScreen": ("No trials", "esc back"),

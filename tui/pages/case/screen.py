@@ -7,6 +7,7 @@ from textual import work
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 
+from launcher.core.errors import UserError
 from launcher.report.assistant import QUOTED, answered
 from launcher.report.case import case_of
 from launcher.settings import Assistant, read_assistant
@@ -43,9 +44,11 @@ class CaseScreen(RunPage):
         with reported(self.app):
             case = await in_background(partial(case_of, self.reader.dir, health=self._about == "health"))
             self._text, self._verl = case.text, case.verl
-            self._said = "No assistant in config.yaml: y copies this text"
-            self._assistant = read_assistant()
-            self._said = f"A sends these {len(case.text):,} characters to {self._assistant.to}; y copies them"
+            try:
+                self._assistant = read_assistant()
+                self._said = f"A sends these {len(case.text):,} characters to {self._assistant.to}; y copies them"
+            except UserError as error:
+                self._said = f"y copies this text; {error}"
         self.refresh_bindings()
         self.show()
 
