@@ -342,6 +342,31 @@ def test_all_that_one_run_of_TRL_wrote_gives_the_same_flags(name: str, critical:
         assert flags == console
 
 
+@pytest.fixture(scope="module")
+def classic(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs of PPO of Stable-Baselines3 2.9.2: CartPole with rates of 1e-3 and 0.1, Pendulum with 1e-3."""
+    folder = tmp_path_factory.mktemp("sb3")
+    with tarfile.open(DATA / "sb3.tar.xz") as packed:
+        packed.extractall(folder, filter="data")
+    return folder
+
+
+@pytest.mark.parametrize(("name", "warns"), [("healthy", False), ("broken", True), ("continuous", False)])
+def test_all_that_one_run_of_stable_baselines3_wrote_has_its_flags_and_steps(
+    name: str, warns: bool, classic: Path
+) -> None:
+    logs = [of_foreign(path) for path in sorted((classic / name).iterdir())]
+    numbers = [[record.step for _, record in steps(log)] for log in logs]
+    flags = [seen(judged(log, []).changes) for log in logs]
+
+    assert {log.title for log in logs} == {"Stable-Baselines3"}
+    assert all(each == [*range(1, len(numbers[0]) + 1)] for each in numbers)
+    assert any(level >= Level.WARN for _, _, level in flags[0]) == warns
+    assert all(each == flags[0] for each in flags)
+    first = next(record.data for _, record in itertools.islice(steps(logs[0]), 1, None))
+    assert ("actor/entropy" in first) == (name != "continuous")
+
+
 VERLS = {name for name in FIELDS if "." in name} | BY_KEY.keys() | {"use_kl_loss", "use_kl_in_reward", "verl", "veRL"}
 
 
