@@ -18,10 +18,10 @@ from launcher.core.tables import read_tables
 ROOT = Path(__file__).parents[2]
 QUESTIONS: dict[str, dict[str, list[str]]] = read_tables(ROOT / "tests/data/questions.toml")
 FIRST = 2  # results in which a page counts as found
+MISSED = {"typed": 2, "phrased": 2, "threads": 5}  # at most; the goals were 33 of 37, and 15 of 20
 ZENSICAL = Path(sys.executable).with_name("zensical")
 OPEN = """const attach = Element.prototype.attachShadow;
 Element.prototype.attachShadow = function(options) { return attach.call(this, {...options, mode: "open"}); }"""
-"""Opens the shadow root of the search, which the theme closes."""
 RESULTS = """[...document.querySelectorAll("*")].flatMap(each => [...each.shadowRoot?.querySelectorAll("ol a") ?? []])
 .map(each => each.href)"""
 
@@ -69,4 +69,4 @@ def test_the_search_of_the_site_finds_the_page_that_answers(site: str, part: str
     wanted = QUESTIONS[part]
     found = answers(site, list(wanted))
     missed = {each: found[each][:3] for each, pages in wanted.items() if not set(pages) & set(found[each][:FIRST])}
-    assert len(missed) <= len(wanted) // 8, missed
+    assert len(missed) <= MISSED[part], missed
