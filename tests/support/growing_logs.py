@@ -15,7 +15,7 @@ Write = Callable[[Sequence[Step]], bytes]
 
 
 def run_of(first: int, last: int, factor: float = 1.0) -> list[Step]:
-    names = ("critic/score/mean", "actor/entropy", "actor/grad_norm", "rollout_corr/kl", "actor/kl_loss")
+    names = ("critic/score/mean", "actor/entropy", "actor/grad_norm", "rollout_corr/kl", "response_length/mean")
     return [(step, dict.fromkeys(names, factor / step)) for step in range(first, last + 1)]
 
 

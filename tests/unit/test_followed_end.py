@@ -31,7 +31,8 @@ EVERY = 30.0  # seconds per step
 LAST = 12
 
 
-CALM = {"critic/score/mean": 0.5, "actor/entropy": 0.5, "actor/kl_loss": 0.01, "actor/lr": 1e-6, "timing_s/step": EVERY}
+CALM = {"critic/score/mean": 0.5, "actor/entropy": 0.5, "actor/kl_loss": 0.01, "response_length/mean": 7.0}
+CALM |= {"actor/lr": 1e-6, "timing_s/step": EVERY}
 
 
 def calm(last: int) -> list[Step]:

@@ -355,7 +355,7 @@ def test_progress_is_printed_after_a_second_and_then_every_five(monkeypatch: pyt
 @pytest.mark.parametrize("form", ["trl", "csv", "trainer_state"])
 def test_health_reports_how_much_of_a_log_is_judged(form: str, tmp_path: Path) -> None:
     log, reports = tmp_path / FORMS[form][2], list[tuple[int, int, str]]()
-    row = {"critic/score/mean": 0.5, "actor/entropy": 0.1, "actor/grad_norm": 1.0}
+    row = {"critic/score/mean": 0.5, "actor/entropy": 0.1, "response_length/mean": 7.0}
     log.write_text(FORMS[form][1]([(step, row) for step in range(2000)]))
     judged(resolve(str(log)), [], lambda *report: reports.append(report))
     size = log.stat().st_size
