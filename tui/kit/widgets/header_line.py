@@ -66,5 +66,5 @@ class HeaderLine(Painted):
         def said(row: Row) -> str:
             return "".join(text for text, _ in row)
 
-        at = "" if state.step is None else f", {state.at}"
+        at = "" if state.step is None else f", {'step ' if state.numbering.every else ''}{state.at}"
         return f"{said(state_words(state)[:1])}{at}, {said(verdict_words(state))}; {self.run_name}"
