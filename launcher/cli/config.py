@@ -12,7 +12,7 @@ from launcher.core.paths import settings_file
 from launcher.core.text import near_hint
 from launcher.settings import in_force, read_alerts, read_assistant
 
-app = group("Show settings and keys of the screen; test alerts and the assistant.")
+app = group("Show settings and keys; test alerts and the assistant.")
 
 _SENT = {True: "sent", False: "not sent", None: ""}
 

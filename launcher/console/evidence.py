@@ -18,9 +18,7 @@ from launcher.core.secrets import redact
 from launcher.metrics.frameworks import Framework
 from launcher.record.attempt import MachineEnd
 
-WRITERS = 4096  # processes that are followed at a time
-KEPT = 200  # errors kept of the driver's end
-CACHED = 1024
+WRITERS, KEPT, CACHED = 4096, 200, 1024  # processes followed at a time, errors kept of the driver's end, texts
 _CHAIN = 3  # exceptions, each raised while the one before was handled
 LONGEST = 1000  # characters of a line that are read and quoted
 MESSAGE_LINES = 8  # further lines of an exception's message that are read
@@ -33,7 +31,6 @@ _LOG_HEAD = re.compile(
 )
 _ERROR_HEAD = re.compile(rb"\bERROR\b|CRITICAL|FATAL|\[E\d{3,4} |\A[EF]\d{4} | [EF] \d")
 _LOG_HEAD_STARTS = b"[(EWCIF0123456789"
-_BLANK = ord(" ")
 _REPEATED = re.compile(r" \[repeated (\d{1,9})x across cluster\].*$")
 _ADDRESS = re.compile(rb", ip=([^()\s]{1,60})\)")
 _regex = functools.cache(re.compile)
@@ -105,9 +102,7 @@ class Evidence:
         return text if counted is None else counted.numbering.text(text)
 
     def quote(self, mark: str) -> Quote | None:
-        """The first line with a mark; for "step" and "progress" the last one; for what is within a step the last
-        one since the last step. "last" is the last line of all.
-        """
+        """The first line with a mark; the last "step" and "progress"; the last of a step; "last" is the last of all."""
         line = self._lines.get(mark)
         return None if line is None else _quote(line)
 
@@ -138,7 +133,7 @@ class Evidence:
         message = self._messages.pop(line.writer, None) if self._messages else None
         if pid not in self.processes and len(self.processes) < WRITERS:
             self._add_process(pid, source, raw[:start])
-        if line.mark is not PLAIN and raw[start] != _BLANK and self._take_mark(line):
+        if line.mark is not PLAIN and raw[start] != ord(" ") and self._take_mark(line):
             self._lines["last"] = line
             return
         start, logged = _after_head(raw, line.match.end("prefix"), start)

@@ -1,6 +1,7 @@
 """The data files of the health rules: every entry is typed, complete, and about something that exists."""
 
 import math
+from pathlib import Path
 from string import Formatter
 from typing import Any
 
@@ -21,7 +22,7 @@ from launcher.record.fix import FITS, Fix
 from launcher.record.levels import FLAGS
 
 LEVELS = [name for _, name in FLAGS]
-TABLES: dict[str, Any] = read_tables(catalogue.Path(catalogue.__file__).with_name("rules.toml"))
+TABLES: dict[str, Any] = read_tables(Path(catalogue.__file__).with_name("rules.toml"))
 
 
 @pytest.mark.parametrize("rule", rules().values(), ids=lambda rule: rule.id)
