@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from launcher.runs.watch.log import Log
 
 CaseFile = Annotated[bool, typer.Option("--case", help="Print a case file for a colleague or an assistant.")]
-
-
 Ask = Annotated[bool, typer.Option("--ask", help="Send the case file to the assistant in config.yaml; asks first.")]
 
 
@@ -53,8 +51,8 @@ def put_case(
 
     async def answer() -> None:
         run = source if isinstance(source, RunDir) else None
-        async with aclosing(answered(assistant, case.text, case.verl, run)) as told:
-            async for line in told:
+        async with aclosing(answered(assistant, case.text, case.verl, run)) as coming:
+            async for line in coming:
                 lines.append(line)
                 if not json:
                     put(line)

@@ -213,7 +213,7 @@ def status(
         unit = "step" if state.numbering.every == 1 else "line"
         pace = f", {state.step_seconds:.1f} s per {unit}" if state.step_seconds else ""
         left = f", {remaining(state.eta, state.done)}" if state.live and state.numbering.every else ""
-        put(f"step     {state.shown.at.replace('/', ' of ').replace('–', '?')}{pace}{left}")
+        put(f"step     {state.shown.progress}{pace}{left}")
     if (framework := described(info.framework)) is not None:
         put(f"log      {coverage(framework.title, state.checks)}")
     put(f"verdict  {shown(state.state, state.verdict)}")

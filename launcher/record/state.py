@@ -163,6 +163,11 @@ class RunState(Record):
         return f"{'–' if self.step is None else self.step}/{self.total or '–'}"
 
     @property
+    def progress(self) -> str:
+        """`12 of 80`, of a log whose steps are unknown `line 12`; for a run that has a step."""
+        return f"{self.step} of {self.total or '?'}" if self.numbering.every else self.at
+
+    @property
     def live(self) -> bool:
         """Whether the run has not ended, so that it can be stopped and its metrics still change."""
         return self.state in ALIVE

@@ -77,7 +77,7 @@ def parts(run: RunDir, *, answers: bool = False) -> dict[str, str]:
     }
     hidden = facts.anonymous(raw.values())
     files = {name: hidden.text(text)[:_PART] + "\n" for name, text in raw.items() if text.strip()}
-    files["case.md"] = case_of(run).text
+    files["case.md"] = case_of(run, facts=facts).text
     return {"issue.md": hidden.text(_issue(run, facts, raw, list(files)))[:_ISSUE], **files}
 
 

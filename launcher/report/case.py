@@ -101,12 +101,15 @@ class _Setting(NamedTuple):
     near: bool
 
 
-def case_of(source: RunDir | Log, config: Sequence[str] = (), *, health: bool = False) -> Case:
-    """The case of a run or a log; `config` as in `judged`. `health` asks about the flags, if there are any.
+def case_of(
+    source: RunDir | Log, config: Sequence[str] = (), *, health: bool = False, facts: Facts | None = None
+) -> Case:
+    """The case of a run or a log; `config` as in `judged`. `health` asks about the flags, if there are any. `facts` are
+    those of the source, if they were read.
 
     Raises UserError for a source that cannot be read.
     """
-    facts, result = Facts.read(source), judged(source, config)
+    facts, result = facts or Facts.read(source), judged(source, config)
     flags = [check for check in result.checklist.checks() if check.on and not check.muted][:_FLAGS]
     trouble, flagged = [*_trouble(facts)], [*_flagged(facts, flags)]
     about_flags = bool(flagged) and (health or not trouble)

@@ -42,8 +42,8 @@ def excerpt(lines: Iterable[str], decisive: Sequence[int]) -> Excerpt:
     kept |= dict([*recent][-_LAST:])
     found = ((f"{'>' if at in decisive else ' '}{at:>6}  ", _entry(kept[at]).shown) for at in sorted(kept))
     others = (each for each in trouble.values() if each[0] not in kept)
-    told = [f"{at:>7}  {_entry(line).shown[:LONGEST]}{f' ({count}×)' * (count > 1)}" for at, line, count in others]
-    return Excerpt([*folded(found)], told[::-1])
+    rows = [f"{at:>7}  {_entry(line).shown[:LONGEST]}{f' ({count}×)' * (count > 1)}" for at, line, count in others]
+    return Excerpt([*folded(found)], rows[::-1])
 
 
 def folded(lines: Iterable[tuple[str, str]]) -> Iterator[str]:

@@ -80,7 +80,7 @@ def _aligned(head: list[Row], plots: Sequence[Plot], rows: list[Row]) -> Inspect
 
 
 def _progress(run: RunSummary, state: RunState) -> list[str]:
-    step = "–" if state.step is None else state.shown.at.replace("/–", " of ?").replace("/", " of ")
+    step = "–" if state.step is None else state.shown.progress
     ends = [remaining(state.eta, state.done)] if state.live and state.eta is not None else []
     return [step, duration(run.seconds), *ends]
 
