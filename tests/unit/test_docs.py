@@ -17,7 +17,7 @@ from doc_pages import ALL, DOCS, PAGES, README, ROOT, anchors, blocks, commands,
 from page_outputs import follow, normal, shown, with_commands
 from page_program import tree
 from page_wrong import measured
-from pages import PARTS, filled, parts
+from pages import PART, PARTS, filled, parts
 from PIL import Image
 from terminal_cells import Cell
 
@@ -41,6 +41,7 @@ ON_THE_TOY = nightly(page for page in with_commands() if any(each.on_toy for eac
 DRAWN = {"svg", "title", "style", "rect", "g", "text", "path"}
 DATA = ROOT / "tests" / "data"
 GROUPS = {"data", "preset", "config"}
+LONGEST = 700  # words of a guide, without outputs, generated parts and comments
 
 
 @pytest.mark.parametrize("page", [page for page in (README, *PAGES) if parts(page.read_text("utf-8"))], ids=name)
@@ -51,6 +52,14 @@ def test_generated_parts_are_up_to_date(page: Path) -> None:
 
 def test_every_generated_part_has_a_place() -> None:
     assert sorted(part for page in (README, *PAGES) for part in parts(page.read_text("utf-8"))) == sorted(PARTS)
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "howto").iterdir()), ids=name)
+def test_a_guide_is_short(page: Path) -> None:
+    text = PART.sub("", page.read_text("utf-8"))
+    for left_out in (r"^ *```output\n.*?```$", r"<!--.*?-->"):
+        text = re.sub(left_out, "", text, flags=re.DOTALL | re.MULTILINE)
+    assert len(text.split()) <= LONGEST
 
 
 @pytest.mark.parametrize("page", ALL, ids=name)
