@@ -58,8 +58,8 @@ from urllib.parse import urlsplit
 
 from launcher.core.errors import UserError, of_file
 from launcher.core.files import make_folder, obeyed, write_atomic
-from launcher.core.old_names import current_name
 from launcher.core.paths import settings_file
+from launcher.core.tables import tables_of
 from launcher.core.text import clean, near_hint, without_login
 from launcher.core.yaml_bounds import mending
 
@@ -153,7 +153,7 @@ def read(asked: Mapping[str, Any], environment: Mapping[str, str] | None = None)
     if theme is not None and not isinstance(theme, str):
         raise UserError(f"{theme_place}: {clean(repr(theme))} is not a valid theme name")
     return Settings(
-        theme=theme and current_name("themes", theme, theme_place),
+        theme=theme,
         theme_place=theme_place,
         mouse=_flag(values, "mouse", default=not over_ssh(environment)),
         ascii=_flag(values, "ascii", default=environment.get("TERM") == "linux" or not _utf8()),
@@ -336,9 +336,10 @@ def _file(path: Path) -> dict[str, tuple[Any, str]]:
     values: dict[str, tuple[Any, str]] = {}
     for written, value in content.items():
         line = f"{path}, line {content.lc.key(written)[0] + 1}"
-        name, place = current_name("settings", str(written), line), f"{line}: {clean(str(written))}"
+        name, place = str(written), f"{line}: {clean(str(written))}"
         if name not in _NAMES:
-            raise UserError(f"{place}: unknown setting", near_hint(name, _NAMES, f"use one of {', '.join(_NAMES)}"))
+            about = {row: text["about"] for row, text in tables_of(__file__, "reference.toml")["setting"].items()}
+            raise UserError(f"{place}: unknown setting", near_hint(name, about, f"use one of {', '.join(about)}"))
         if name != "keys":
             values[name] = (value, place)
         elif value is not None:

@@ -11,7 +11,6 @@ from page_words import cell, code, sentence, table
 from launcher.cli.completion import WORDS
 from launcher.cli.parsing import examples
 from launcher.cli.root import app
-from launcher.core import old_names as names
 from launcher.core.tables import read_tables
 from launcher.topics import REFERENCE
 from tui.kit.keymap import bindings, page_name, pages
@@ -83,17 +82,6 @@ def settings() -> str:
     rows = read_tables(REFERENCE)["setting"].items()
     cells = [(code(name), row.get("by", ""), row.get("default", ""), row["about"]) for name, row in rows]
     return table(("setting", "option, variable", "default", "meaning"), cells)
-
-
-def old_names() -> str:
-    """The old names of commands, options and settings with the new ones."""
-    known = names.old_names()
-    rows = [(code(old), code(new)) for old, new in known["commands"].items()]
-    for path, options in known["options"].items():
-        rows += [(code(f"{path} {old}"), code(f"{path} {new}")) for old, new in options.items()]
-    rows += [(code(f"{old}:"), code(f"{new}:")) for old, new in known["settings"].items()]
-    rows += [(code(f"theme: {old}"), code(f"theme: {new}")) for old, new in known["themes"].items()]
-    return table(("old", "new"), rows)
 
 
 def signs() -> str:

@@ -22,7 +22,6 @@ PART = re.compile(r"(<!-- begin ([\w-]+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 PARTS: dict[str, Callable[[], str]] = {
     "commands": page_program.commands,
     "keys": page_program.keys,
-    "old-names": page_program.old_names,
     "settings": page_program.settings,
     "signs": page_program.signs,
     "letters": page_program.letters,

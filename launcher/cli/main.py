@@ -36,7 +36,7 @@ def main(
     screen = Screen(open_screen, list_keys, check_theme, serve)
     code: int | str | None
     try:
-        words = _renamed(sys.argv[1:])
+        words = sys.argv[1:]
         code = _straight(words, screen)
         if code is None:
             from launcher.cli.root import command_line
@@ -93,15 +93,6 @@ def _straight(words: Sequence[str], screen: Screen) -> int | None:
 def _is_run(word: str) -> bool:
     """Whether a word names neither an option, the address of a cluster nor a file."""
     return word[:1] != "-" and ":" not in word and not Path(word).exists() and not names_file(word)
-
-
-def _renamed(words: list[str]) -> list[str]:
-    """Words with current names. The machine of --host has names of its own."""
-    if not words or words[0] == "--host":
-        return words
-    from launcher.core.old_names import renamed
-
-    return renamed(words)
 
 
 def _note(text: str) -> None:

@@ -1,7 +1,7 @@
 """Turns wrong command lines into errors of the usual form."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ from launcher.cli.output import say
 from launcher.core.errors import UserError
 from launcher.core.files import open_folders
 from launcher.core.tables import tables_of
-from launcher.core.text import hint_of, near_hint, nearest
+from launcher.core.text import hint_of, nearest
 
 _UNCUT = 1000  # characters of a description in the help, which a narrow terminal wraps
 _BRACES = str.maketrans("", "", "{}")  # which Typer puts around required arguments
@@ -64,8 +64,7 @@ class Commands(TyperGroup):
         path, name = ctx.command_path, args[0]
         if name not in self.commands:
             group = f" of '{path}'" if ctx.parent else ""
-            meant = tables_of(__file__, "other_tools.toml").get(path, {}).get(name)
-            hint = hint_of(meant or nearest(name, self.commands), f"'{path} --help' lists all")
+            hint = hint_of(_meant(path, name, self.commands), f"'{path} --help' lists all")
             raise UserError(f"no command '{name}'{group}", hint)
         writes = name in WRITING.get(path, "").split() and not {"--help", "-h"}.intersection(args)
         if writes and (found := open_folders()):
@@ -124,7 +123,9 @@ def wrong_use(error: typer.TyperException) -> UserError:
         option = str(getattr(error, "option_name", ""))
         if context is not root and option in _options(root):
             return UserError(f"{option} must precede the command", f"use 'ppo-tui {option} ... {context.info_name}'")
-        return UserError(f"no option '{option}' of '{path}'", near_hint(option, known, f"'{path} --help' lists all"))
+        return UserError(
+            f"no option '{option}' of '{path}'", hint_of(_meant(path, option, known), f"'{path} --help' lists all")
+        )
     if hasattr(error, "param_type"):  # a missing one; what was given is read first
         missing = [_name(each) for each in params if each.required and each.name not in context.params]
         words = " and ".join(filter(None, (", ".join(missing[:-1]), missing[-1])))
@@ -137,6 +138,12 @@ def wrong_use(error: typer.TyperException) -> UserError:
         allowed = _ALLOWED[refused["type"]].format(**refused.get("ctx", {}))
         return UserError(f"{name} {refused['input']} is not allowed", f"use {allowed}; {explained}")
     return _shown(error, _use(path, params))
+
+
+def _meant(path: str, name: str, known: Iterable[str]) -> str | None:
+    """What a name that `path` lacks probably means."""
+    other: str | None = tables_of(__file__, "other_names.toml").get(path, {}).get(name)
+    return other or nearest(name, known)
 
 
 def _options(context: Any) -> list[str]:

@@ -23,7 +23,6 @@ from launcher.cli.parsing import Commands, wrong_use
 from launcher.cli.samples import samples
 from launcher.cli.screen import Screen, Served
 from launcher.core.errors import UserError
-from launcher.core.old_names import current_name, renamed
 from launcher.core.tables import read_tables
 
 app = typer.Typer(
@@ -59,7 +58,6 @@ def root(
     """Open the screen with the runs and presets of this machine."""
     if host is not None:
         raise UserError("--host must be the first option", "use 'ppo-tui --host HOST ...'")
-    theme = theme and current_name("themes", theme, "--theme")
     ctx.obj.ask_for({"mouse": mouse, "theme": theme, "ascii": ascii_only or None})
     if version:
         from importlib.metadata import version as installed
@@ -114,7 +112,7 @@ def schema(
     from launcher.cli.schemas import printed, schema_of
 
     if command:
-        put_json(schema_of(" ".join(renamed(command))))
+        put_json(schema_of(" ".join(command)))
     else:
         put_table([("COMMAND", "OBJECTS"), *((name, ", ".join(objects)) for name, objects in printed().items())])
 
@@ -123,7 +121,7 @@ def help_(ctx: typer.Context, topic: Annotated[list[str] | None, typer.Argument(
     """Print or search the reference: rules, fields, causes."""
     from launcher.topics import hits, listed, text_of
 
-    words = renamed(topic or [])
+    words = topic or []
     if not words:
         put_table(listed())
     elif words[0] in getattr(ctx.parent and ctx.parent.command, "commands", {}):

@@ -21,7 +21,7 @@ from launcher.settings import read_hosts
 _HOST = re.compile(r"[A-Za-z0-9_\[][\w.@:%+\[\]-]*")  # ssh would take a leading "-" for an option
 _PATIENCE = 10  # seconds for a connection
 _ANSWER = 60  # seconds for the list of runs
-_SSH_FAILED, _NO_COMMAND, _WRONG_USE = 255, 127, 2  # exit codes of ssh, of the shell there, of its ppo-tui
+_SSH_FAILED, _NO_COMMAND = 255, 127  # exit codes of ssh, of the shell there
 _LONGEST = 49  # bytes of the folder of a socket, whose path has 107 and ssh's part of it 58
 
 
@@ -74,9 +74,8 @@ def runs_of(host: str) -> HostRuns:
     """The runs of one machine."""
     options = ["-o", "BatchMode=yes", "-o", f"ConnectTimeout={_PATIENCE}"]
     try:
-        done = _asked(there(host, ["list", "--json"], options))
-        if done.returncode == _WRONG_USE:
-            done = _asked(there(host, ["runs", "--json"], options))  # its name before 0.3
+        command = there(host, ["list", "--json"], options)
+        done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=_ANSWER, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return HostRuns(host, away=getattr(error, "strerror", None) or f"no answer in {_ANSWER} s")
     if done.returncode:
@@ -87,10 +86,6 @@ def runs_of(host: str) -> HostRuns:
     except orjson.JSONDecodeError:
         return HostRuns(host, away="its ppo-tui did not print a list of runs")
     return HostRuns(host, [run for run in runs if isinstance(run, dict)])
-
-
-def _asked(command: Sequence[str]) -> "subprocess.CompletedProcess[bytes]":
-    return subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=_ANSWER, check=False)
 
 
 def there(host: str, words: Sequence[str], options: Sequence[str] = ("-t",)) -> list[str]:

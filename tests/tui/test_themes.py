@@ -71,6 +71,8 @@ def test_the_names_in_the_help_are_the_themes_and_no_others_are_taken():
     assert tuple(THEMES) == OUR_THEMES
     with pytest.raises(UserError, match=r"^config\.yaml, line 1: theme: unknown theme 'drak'; did you mean 'dark'"):
         theme_name("drak", "config.yaml, line 1: theme")
+    with pytest.raises(UserError, match="did you mean 'color-blind'"):  # its name before 0.3
+        theme_name("colour-blind")
 
 
 @pytest.mark.parametrize("eye", EYES)

@@ -1,37 +1,35 @@
-"""One name per job: old names lead to the new ones until 0.4, nothing shows them, and no option has two names."""
+"""One name per job: a removed name is an error with the new one, nothing shows it, and no option has two names."""
 
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from commands import RUN, call
+from commands import call
 from doc_pages import ALL, ROOT
 from page_program import root, tree
-from tables import tabled
-from whole_run import whole_run
 
-from launcher.core.old_names import _note, old_names, renamed
 from launcher.core.tables import read_tables
-from launcher.settings import _NAMES, OUR_THEMES
 
 MEANINGS = read_tables(ROOT / "tests/data/option_meanings.toml")
-OLD = ["runs", "presets", "recipes", "hosts --json", "command toy-cpu", "queue add x"]
-OLD += [f"note {RUN}", f"note {RUN} later"]
+OTHER = read_tables(ROOT / "launcher/cli/other_names.toml")
+ROWS = re.findall(r"^\| `(.+)` \| `(.+)` \|$", (ROOT / "docs/start/upgrade.md").read_text("utf-8"), re.MULTILINE)
+REMOVED = [row for row in ROWS if ":" not in row[0]]  # commands and options, and what they are now
+SETTINGS = [(old[:-1], new[:-1]) for old, new in ROWS if old.endswith(":")]
 
 
 def options_of(path: str) -> set[str]:
-    return {option for each in tree()[path][0].params for option in each.opts}
+    command = tree()[path][0] if path else root()[0]
+    return {option for each in command.params for option in each.opts}
 
 
-def test_every_old_name_leads_to_a_command_and_its_option() -> None:
-    for old, new in old_names()["commands"].items():
-        *path, last = new.split()
-        assert old not in tree() and (new in tree() or last in options_of(" ".join(path))), old
-    for path, names in old_names()["options"].items():
-        assert set(names.values()) <= options_of(path) and not set(names) & options_of(path), path
-    assert set(old_names()["settings"].values()) <= set(_NAMES)
-    assert set(old_names()["themes"].values()) <= set(OUR_THEMES)
+def test_every_other_name_leads_to_a_command_or_an_option() -> None:
+    for path, names in OTHER.items():
+        group = path.partition(" ")[2]
+        for name, new in names.items():
+            command, _, option = new.rpartition(" ") if new.split()[-1].startswith("--") else (new, "", "")
+            assert f"{group} {name}".strip() not in tree() and (not command or command in tree()), (path, name)
+            assert not option or option in options_of(command or group), (path, name)
 
 
 def test_an_option_has_one_meaning_and_a_meaning_one_option() -> None:
@@ -45,7 +43,7 @@ def test_an_option_has_one_meaning_and_a_meaning_one_option() -> None:
 
 def test_the_main_help_is_short() -> None:
     shown = {name for name, (command, _) in tree().items() if " " not in name and not command.hidden}
-    assert len(shown) <= 35 and not shown & set(old_names()["commands"])
+    assert len(shown) <= 35
     out = call(["--help"])[0].decode()
     assert all(f"\n  {name} " in out for name in shown)
     long = {path for path, (command, _) in tree().items() if command.get_short_help_str(64).endswith("...")}
@@ -60,57 +58,42 @@ def test_a_help_has_one_form_of_arguments_and_defaults() -> None:
         assert not re.search(r"\(default|<\w+>|list\[", shown), path
 
 
-@tabled
-def test_old_words_become_new_ones(typed: str, meant: str) -> None:
-    assert renamed(typed.split()) == meant.split()
-
-
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
-    _note.cache_clear()
-    whole_run(tmp_path / "home", RUN)
-    (tmp_path / "home" / "config.yaml").write_text("hosts: [away]\n")
-    return tmp_path / "home"
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    return tmp_path
 
 
-@pytest.mark.parametrize("typed", OLD)
-def test_an_old_name_prints_what_the_new_one_prints_and_names_it(home: Path, typed: str) -> None:
-    words = typed.split()
-    out, err, code = call(words)
-    new_out, new_err, new_code = call(renamed(words))
-    assert (out, code) == (new_out, new_code) and (out or code)
-    note, _, rest = err.decode().partition("\n")
-    assert re.fullmatch(rf"note: 'ppo-tui {words[0]}[\w ]*' is now 'ppo-tui .*'; the old name works until 0.4", note)
-    assert rest == new_err.decode()
+def test_the_upgrade_page_has_every_removed_option() -> None:
+    options = {
+        (f"{path} {old}", f"{path} {new}")
+        for path, names in OTHER.items()
+        for old, new in names.items()
+        if old[0] == "-"
+    }
+    listed = {(f"ppo-tui {old}", f"ppo-tui {new}") for old, new in REMOVED if " --" in old}
+    assert options == listed and len(REMOVED) > len(options) + 10 and SETTINGS
 
 
-def test_an_old_option_is_named_with_the_new_one(home: Path) -> None:
-    out, err, code = call(["export", RUN, "--to", "run.csv"])
-    assert (out, code) == (b"run.csv\n", None)
-    assert err == b"note: '--to' is now '--output'; the old name works until 0.4\n"
+@pytest.mark.parametrize(("old", "new"), REMOVED)
+def test_a_removed_name_is_an_error_that_gives_the_new_one(home: Path, old: str, new: str) -> None:
+    out, err, code = call(old.split())
+    assert (out, code) == (b"", 2)
+    assert err.decode().splitlines()[1].startswith(f"hint: did you mean '{new.split()[-1] if ' --' in old else new}'?")
 
 
-def test_old_settings_are_read_and_named_once(home: Path) -> None:
-    (home / "config.yaml").write_text("theme: colour-blind\ncpu_runs: 3\nalerts: {phone: 'ntfy://secret/x'}\n")
-    out, err, _ = call(["config", "show"])
-    rows = dict(line.split(maxsplit=1) for line in out.decode().splitlines())
-    assert rows["theme"].startswith("color-blind ") and rows["max_cpu_runs"].startswith("3 ")
-    assert rows["alerts"].startswith("phone ") and b"secret" not in out
-    for place, old, new in ((1, "colour-blind", "color-blind"), (2, "cpu_runs", "max_cpu_runs")):
-        assert len(re.findall(rf"config.yaml, line {place}.*: '{old}' is now '{new}'", err.decode())) == 1, err
+@pytest.mark.parametrize(("old", "new"), SETTINGS)
+def test_a_removed_setting_is_an_error_that_gives_the_new_one(home: Path, old: str, new: str) -> None:
+    (home / "config.yaml").write_text(f"{old}: x\n")
+    out, err, code = call(["config", "show"])
+    assert (out, code) == (b"", 2) and f"hint: did you mean '{new}'?" in err.decode()
 
 
-def test_nothing_shows_an_old_name() -> None:
-    names = old_names()
-    words = [rf"ppo-tui {old}" for old in names["commands"]] + ["`queue add", "`reward test"]
-    words += [f"ppo-tui {path} [^`'\n]*{old}" for path, options in names["options"].items() for old in options]
-    pattern = re.compile(rf"(?:{'|'.join(words)})(?![\w-])")
-    pages = [page for page in ALL if page.name != "CHANGELOG.md"]
+def test_nothing_shows_a_removed_name() -> None:
+    words = [r" [^`'\n]*--".join(re.escape(word) for word in old.split(" --")) for old, _ in REMOVED]
+    pattern = re.compile(rf"(?:ppo-tui (?:{'|'.join(words)})|`queue add|`reward test)(?![\w-])")
+    pages = [page for page in ALL if page.name not in ("CHANGELOG.md", "upgrade.md")]
     code = [path for room in ("launcher", "tui", "tools", "presets") for path in (ROOT / room).rglob("*.*")]
     texts: Sequence[Path] = [*pages, *(path for path in code if path.suffix in (".py", ".toml", ".yaml"))]
-    table = re.compile(r"<!-- begin old-names -->.*<!-- end old-names -->", re.DOTALL)
-    said = {str(path): table.sub("", path.read_text("utf-8")) for path in texts if path.stem != "old_names"}
-    found = {path: pattern.findall(text) for path, text in said.items()}
+    found = {str(path): pattern.findall(path.read_text("utf-8")) for path in texts}
     assert {path: shown for path, shown in found.items() if shown} == {}
