@@ -1,4 +1,4 @@
-"""When a rule has nothing to judge, and which fixes fit a run; rules.toml names the conditions."""
+"""Conditions of rules.toml: which rules do not apply to a run, and which fixes fit it."""
 
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import replace
@@ -81,11 +81,11 @@ REASONS: dict[str, Callable[[RunConfig], str | None]] = {
     ),
     "discounting": _discounting,
 }
-"""Why a run has nothing to judge for the rules of a condition; None where it has."""
+"""Per condition, the reason why its rules do not apply to a run; None if they apply."""
 
 
 def fitting(fixes: Sequence[Fix], config: RunConfig, logged: Set[str]) -> tuple[Fix, ...]:
-    """The fixes that fit the run. Where the configuration is silent, the logged keys decide."""
+    """The fixes that fit the run. Keys missing from the configuration are judged by the logged keys."""
 
     def known(answer: bool | None, otherwise: bool) -> bool:
         return otherwise if answer is None else answer
@@ -104,7 +104,7 @@ def fitting(fixes: Sequence[Fix], config: RunConfig, logged: Set[str]) -> tuple[
 
 
 def _of_framework(fixes: Sequence[Fix], framework: Framework) -> Iterator[Fix]:
-    """The fixes with the framework's names of settings, or plain words; without changes that have neither."""
+    """The fixes in the framework's setting names or in plain words; changes with neither are left out."""
     theirs = {ours: name for name, ours in reversed([*framework.settings.items()])}
     group = False  # whether a fix before an alternative is left
     for fix in fixes:

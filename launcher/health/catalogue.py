@@ -1,4 +1,4 @@
-"""What is written about the health rules, as data: texts, limits and advice (rules.toml), families (families.toml)."""
+"""The texts, limits and advice of the health rules (rules.toml) and their families (families.toml)."""
 
 import functools
 import math
@@ -33,7 +33,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One number of a rule; `lower` if a healthy value stays above it, `letting_go` where it has a limit of its own."""
+    """One number of a rule. `lower`: healthy values stay above it. `letting_go`: its own release limit, if any."""
 
     value: float
     letting_go: float | None
@@ -41,11 +41,11 @@ class Limit:
     lower: bool
 
     def scaled(self, value: float, factor: float) -> float:
-        """`value` changed by `factor`, which is that of a preset or of release limits, on the scale of this limit."""
+        """`value` times the factor of a preset or of release limits, on this limit's scale."""
         return _SCALES[self.scale](value, factor)
 
     def released(self, value: float, factor: float | None) -> float:
-        """The release limit that goes with the raise limit `value`."""
+        """The release limit for the raise limit `value`."""
         if self.letting_go is not None:
             return value * self.letting_go / self.value
         return value if factor is None else self.scaled(value, factor)
@@ -53,16 +53,15 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure that a rule compares: what is taken of the model of a metric, and the name of its limits.
+    """A figure that a rule compares: an estimate from a metric's model, and the name of its limits.
 
-    `unit` is an estimate that the limits are multiples of, `swing` the name of limits in units of the noise, also to
-    be exceeded. `distance`: the limits are distances from 1. A `change` is CRITICAL only with harm, and one that
-    `pays` a NOTICE while the reward rises. `stuck`: it counts while the reward has had no new best for so many steps,
-    `flat`: while it has not risen since the first step.
-    It is judged from the value number `after` on; the rule from that of its first one, but for flags. While the
-    metric `eases` falls, WARN is a NOTICE. `only`: for losses that are a "token mean" or "other mean", or that are
-    known or not (RunConfig.known). `words` describe the figure in a list of limits, "" for the metric itself; `say`
-    describes it in the message.
+    `unit`: the estimate that the limits are multiples of. `swing`: the name of additional limits in standard
+    deviations. `distance`: limits are distances from 1. `change`: CRITICAL needs harm. `pays`: such a change is a
+    NOTICE while the reward rises. `stuck`: counts only after this many steps without a new best reward. `flat`: counts
+    only while the reward has not risen since the first step. `after`: index of the first judged value (the first
+    figure's applies to the rule, except to flags). `eases`: WARN is a NOTICE while this metric falls. `only`: losses
+    that are a "token mean" or "other mean", or "known" (RunConfig.known). `words`: the figure's name in a list of
+    limits, "" for the metric itself. `say`: its name in the message.
     """
 
     metric: str
@@ -87,11 +86,11 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class RuleData:
-    """A rule: all of it where it has `figures`, else without its judgement, which is code in rules/.
+    """A rule: complete if it has `figures`; otherwise its judgement is code in rules/.
 
-    `message` is its sentence while no figure has one of its own, `aside` what is added where the values are known.
-    `constant` is why it is not judged while its first figure is always 0, and `missing` why while there is none. It
-    needs the first figure and the metrics in `needs`, with `any` one of its figures; those in `also` are drawn as well.
+    `message`: its sentence for figures without their own. `aside`: added to it if the values are known. `constant`: why
+    it is not judged while its first figure is always 0. `missing`: why not without that figure. Needs the first figure
+    (with `any` one of its figures) and the metrics in `needs`; those in `also` are only drawn.
     """
 
     id: str
@@ -118,12 +117,12 @@ class RuleData:
 
 @functools.cache
 def families() -> dict[str, Family]:
-    """All families by name, read once."""
+    """All families by name, cached."""
     return {name: record(Family, row) for name, row in tables_of(__file__, "families.toml").items()}
 
 
 def texts_of(rule: str, family: str) -> Family | None:
-    """The texts about the metrics of a rule: those of its family, or its own meaning where they describe others."""
+    """The texts about a rule's metrics: its family's, or its own `meaning` if that covers other metrics."""
     about, data = families().get(family), rules().get(rule)
     if about is None or data is None or not data.figures or any(each.metric in about.metrics for each in data.figures):
         return about
@@ -132,7 +131,7 @@ def texts_of(rule: str, family: str) -> Family | None:
 
 @functools.cache
 def rules() -> dict[str, RuleData]:
-    """All rules by id, read once, in the order of the checklist."""
+    """All rules by id, cached, in checklist order."""
     return {
         row["id"]: record(
             RuleData,
@@ -147,12 +146,12 @@ def rules() -> dict[str, RuleData]:
 
 @functools.cache
 def plain_settings() -> Mapping[str, str]:
-    """Words for veRL keys, for runs of other frameworks."""
+    """Plain words for veRL keys, for runs of other frameworks."""
     return cast(Mapping[str, str], _tables()["plain"])
 
 
 def shared_advice(name: str) -> tuple[Fix, ...]:
-    """A list of advice that several rules use, or that belongs to one kind of error."""
+    """Advice shared by several rules, or for one kind of error."""
     return tuple(fixes_of([{"use": name}], _tables()["advice"]))
 
 
@@ -162,7 +161,7 @@ def _tables() -> Mapping[str, Any]:
 
 
 def _limits(rows: Sequence[Mapping[str, Any]]) -> dict[str, Limit]:
-    """The limits of a rule, level by level and then in their order."""
+    """The limits of a rule, sorted by level."""
     return {f"{level}.{row['name']}": _limit(row, row[level]) for _, level in FLAGS for row in rows if level in row}
 
 

@@ -1,4 +1,4 @@
-"""The checklist: feeds every rule, keeps the rows, reports what changed."""
+"""The checklist: feeds every rule, keeps the rows, reports level changes."""
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
@@ -51,10 +51,10 @@ class _Entry:
     def ask(
         self, step: int, judge: Callable[[Rule], Reading | None], logged: Set[str] | None = None
     ) -> LevelChange | None:
-        """Takes in what the rule says, if anything; the change of its level, if it changed.
+        """Takes in the rule's reading, if any; returns the change of its level, if any.
 
-        A rule that raises is switched off and reported once, so that it never hides the others. `logged` are
-        the keys seen so far: they explain why a rule has nothing to say.
+        A rule that raises an exception is disabled and reported once, so that the other rules still run. `logged` are
+        the keys seen so far: they explain why a rule cannot judge.
         """
         state, before = self.state, self.state.level
         self.rule.flag = max(before, OK)
@@ -77,7 +77,7 @@ class _Entry:
         return self.state.message
 
     def check(self, config: RunConfig, logged: Set[str], step: int) -> Check:
-        """The row of the rule at a step. `logged` are the metrics seen so far: of each group one is drawn."""
+        """The rule's row at a step. `logged`: the metrics seen so far; the row draws one per group."""
         state, rule = self.state, self.rule
         try:
             message = state.message
@@ -108,7 +108,7 @@ class _Entry:
 
 
 def _missing(rule: Rule, logged: Set[str]) -> Reading:
-    """Why a rule that has never judged cannot judge this step either."""
+    """Why a rule that has never judged cannot judge this step."""
     for group in rule.needs:
         if logged.isdisjoint(group):
             return Reading(N_A, f"{group[0]} is not logged")
@@ -116,12 +116,11 @@ def _missing(rule: Rule, logged: Set[str]) -> Reading:
 
 
 class Checklist:
-    """Judges a run step by step, live or replayed, with memory that does not grow with it.
+    """Judges a run step by step, live or replayed, in constant memory.
 
-    `config` holds veRL keys, flattened, and may be empty; `settings` is what the preset has under
-    `health:`. Memory sizes are in GiB, the vocabulary of the model in tokens, the validation data in
-    rows, unknown when None. `framework` made the run, if not veRL; `usual` has the ranges of its preset. `clock=False`
-    is for a log file: nobody can tell whether it stalls. Raises UserError for settings that are wrong.
+    `config`: flattened veRL keys, may be empty. `settings`: the preset's `health:` block. `usual`: usual ranges of the
+    preset. Memory sizes are in GiB, vocabulary in tokens, validation data in rows; None: unknown. `framework`: the
+    run's, if not veRL. `clock=False` disables the hang rule (log files). Raises UserError for invalid settings.
     """
 
     def __init__(
@@ -164,9 +163,9 @@ class Checklist:
     def step(
         self, step: int, data: Mapping[str, float], *, t: float | None = None, three_decimals: bool = False
     ) -> list[LevelChange]:
-        """Judges one record: a training step, or a validation on its own (which feeds VAL-1 alone).
+        """Judges one record: a training step, or a separate validation (for VAL-1 alone).
 
-        `t` is the unix time at which it was seen. What is not a number is nan, never left out and never 0.
+        `t`: unix time when it was read. Invalid numbers are nan, never left out and never 0.
         """
         names = tuple(data)
         if others := names != self._names:
@@ -185,7 +184,7 @@ class Checklist:
         return self._with_causes(changes)
 
     def _with_causes(self, changes: list[LevelChange]) -> list[LevelChange]:
-        """Finds the causes of the flags again if one changed; changes that alarm get theirs."""
+        """Updates the causes of the flags after a change, and adds them to alarming changes."""
         if not any(change.notable for change in changes):
             return changes
         self._explain()
@@ -209,7 +208,7 @@ class Checklist:
         return [change for change in changes if change is not None]
 
     def _harm(self) -> str:
-        """The damage of this step in words, that of the worst flag; "" for none."""
+        """The harm of the worst harmful flag at this step, in words; "" without one."""
         seen = {
             entry.state.level: entry.data.harm
             for entry in reversed(self._harmful)
@@ -219,7 +218,7 @@ class Checklist:
         return seen[worst] if worst >= WARN else ""
 
     def log_line(self, text: str, line: int, *, step: int | None = None) -> list[LevelChange]:
-        """Judges a line of the log; `line` is its number. `step` is where the run is, the last step by default."""
+        """Judges a log line. `line`: its number. `step`: the run's step [default: the last one]."""
         return self._between_steps(self._readers, step, lambda rule: rule.log_line(text, line))
 
     def tick(
@@ -231,10 +230,10 @@ class Checklist:
         written_here: bool | None = None,
         first_step: tuple[float, float | None] | None = None,
     ) -> list[LevelChange]:
-        """Judges the silence of a live run, and its memory: (used, total) bytes; `gpu` is the fullest of its GPUs.
+        """Judges the time since the last step of a live run, and memory as (used, total) bytes; `gpu`: its fullest GPU.
 
-        Of a log that is followed: whether it was seen to be `written_here`. `first_step`: when it began, and its usual
-        seconds, until it ends.
+        `written_here`: whether a local process writes the followed log. `first_step`: start and usual duration in
+        seconds of the first step, until it ends.
         """
         if self._ended:
             return []
@@ -244,12 +243,12 @@ class Checklist:
         return self._between_steps(self._watchers, None, lambda rule: rule.tick(now, shares))
 
     def ended(self, code: int | None) -> None:
-        """The process has ended: from now on silence says nothing."""
+        """Ends the run: stops judging the time since the last step."""
         self._ended = True
         self._code = code
 
     def checks(self) -> list[Check]:
-        """All rows, the worst first."""
+        """All rows, worst first."""
         if self._checks is None:
             checks = {
                 name: entry.check(self._config, self._logged, self._step) for name, entry in self._entries.items()
@@ -264,7 +263,7 @@ class Checklist:
         return self._checks
 
     def take_errors(self) -> list[Exception]:
-        """What rules raised since the last call."""
+        """Returns and clears the exceptions that rules raised."""
         errors = [entry.error for entry in self._entries.values() if entry.error is not None]
         for entry in self._entries.values():
             entry.error = None
@@ -272,23 +271,23 @@ class Checklist:
 
     @property
     def verdict(self) -> Level:
-        """The highest level that is on; WARM before the 20th step with nothing on."""
+        """The highest active level; without one, WARM before step 20."""
         return verdict.verdict(self.checks(), self._steps)
 
     @property
     def outcome(self) -> str:
-        """`running`, `finished` or `failed`, by what `ended` was given."""
+        """`running`, `finished` or `failed`, by the exit code given to `ended`."""
         return "running" if self._code is None else "failed" if self._code else "finished"
 
     def mute(self, rule: str, muted: bool = True) -> None:
-        """Leaves a rule out of the verdict; it is judged on and shown as muted."""
+        """Excludes a rule from the verdict; it is still judged, and shown as muted."""
         self._entry(rule).muted = muted
         self._checks = None
         self._explain()
 
     @property
     def muted(self) -> frozenset[str]:
-        """The rules that are muted, by the settings or since."""
+        """Muted rules, by the settings or since the start."""
         return frozenset(name for name, entry in self._entries.items() if entry.muted)
 
     def _between_steps(

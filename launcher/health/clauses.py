@@ -1,4 +1,4 @@
-"""What rules compare: figures with limits. A level and the limits shown for it come from the same clauses."""
+"""Figures with limits, which rules compare. A level and the limits shown for it come from the same clauses."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,14 +15,14 @@ _ROUNDED = 1.001
 _LEVELS = {name: level for level, name in FLAGS}
 
 Rung = tuple[Level, str, float]
-"""One limit on one figure: the level is reached when `figure side value` holds."""
+"""One limit of a figure: level, side, value. The level is reached when `figure side value` holds."""
 
 
 class Measure(NamedTuple):
-    """What is compared: `words` say it, "" for the metric itself; `than` is the number in them.
+    """A compared quantity: its `words` ("" for the metric itself), with `than` as the number in them.
 
-    `metric` are the names of the metric that it is on the scale of, () for none, and `span` is what it can be. `fixed`
-    limits do not move with the run.
+    `metric`: names of the metric with the same scale, () for none. `span`: possible values. `fixed`: the limits do not
+    move with the run.
     """
 
     words: str = ""
@@ -33,13 +33,13 @@ class Measure(NamedTuple):
 
 
 Clause = tuple[float, Sequence[Rung], Measure]
-"""A figure at one step, its limits, and what it is; nan where the step has none, or the rule does not count it."""
+"""A figure at one step, its limits and its measure; the figure is nan if missing at this step or not counted."""
 
 
 class Values(dict[str, float]):
-    """The limits of a rule, those for raising or those for letting go, by `<level>.<name>`, mild levels first.
+    """Raise or release limits of a rule, by `<level>.<name>`, mild levels first.
 
-    `at` has those of a level by their names, `named` those of a name by their levels.
+    `at`: limits per level, by name. `named`: limits per name, by level.
     """
 
     def __init__(self, limits: Mapping[str, float]) -> None:
@@ -53,13 +53,13 @@ class Values(dict[str, float]):
 
 
 Clauses = Callable[[Values], Sequence[Clause]]
-"""A rule's clauses by its limits."""
+"""A rule's clauses as a function of its limits."""
 
 
 class _Limit(NamedTuple):
-    """A limit as it applies: `rung` raises its level or, where the level is `on`, lets go of it.
+    """An active limit: `rung` raises its level or, if the level is already `on`, releases it.
 
-    `rises` is the value that raises a level that is on, nan where the figure does not count for it.
+    `rises`: the value that raises an active level, nan if the figure does not count for it.
     """
 
     now: float
@@ -70,7 +70,7 @@ class _Limit(NamedTuple):
 
 
 def ladder(limits: Values, name: str, side: str = ">=", unit: float = 1.0) -> list[Rung]:
-    """One rung for each level that has a limit of this name, in units of `unit`."""
+    """One rung per level that has a limit of this name, in units of `unit`."""
     return [(level, side, value * unit) for level, value in limits.named[name]]
 
 
@@ -80,12 +80,12 @@ def rungs(
     value: Callable[[Mapping[str, float]], float],
     levels: Sequence[tuple[Level, str]] = SERIOUS,
 ) -> list[Rung]:
-    """One rung for each of `levels`, at the value that follows from the limits of the level."""
+    """One rung for each of `levels`, at the value computed from the level's limits."""
     return [(level, side, value(limits.at[name])) for level, name in levels]
 
 
 def worst(clauses: Iterable[Clause]) -> Level:
-    """The highest level among clauses; a share above 1 is on another scale, and has none."""
+    """The highest level reached in the clauses; a share above 1 has another scale and never counts."""
     found = OK
     for now, rungs, measure in clauses:
         for level, side, value in rungs if now == now else ():  # not nan
@@ -102,11 +102,10 @@ def _possible(now: float, measure: Measure) -> float:
 def bounds(
     raising: Sequence[Clause], releasing: Sequence[Clause], level: Level, keys: Sequence[str]
 ) -> tuple[Bound, ...]:
-    """The limits that apply at a level: for what is on, those for letting go, for what is above, those for raising.
+    """The limits that apply at a level: release limits for active levels, raise limits for higher levels.
 
-    The limits that let go of what is above keep up what is on. Left out is what the figure cannot reach, and what a
-    limit of the same figure for the same level or a worse one covers: so they are in the order of their levels. `keys`
-    are the metrics of the row.
+    Sorted by level. Omitted: limits that the figure cannot reach, and limits covered by another limit of the same
+    figure for the same or a worse level. `keys`: the row's metrics.
     """
     figures: dict[tuple[str, tuple[str, ...], float | None, str], list[_Limit]] = {}
     for (now, rungs, measure), (later, looser, wider) in zip(raising, releasing, strict=True):
@@ -138,7 +137,7 @@ def bounds(
 
 
 def _counting(limits: list[_Limit], level: Level) -> list[_Limit]:
-    """Of the limits of one figure to one side those that make a difference, the mildest first."""
+    """The effective limits of one figure on one side, mildest first."""
     found: list[_Limit] = []
     for limit in sorted(limits, key=lambda limit: limit.rung[0], reverse=True):
         reachable = within(limit.rung, *limit.measure.span) or crossed(limit.now, *limit.rung[1:])
@@ -149,13 +148,13 @@ def _counting(limits: list[_Limit], level: Level) -> list[_Limit]:
 
 
 def _hides(one: _Limit, other: _Limit, level: Level) -> bool:
-    """Whether the other one makes no difference; beyond a fixed limit, a flag may have risen at once."""
+    """Whether `one` makes `other` irrelevant; beyond a fixed limit, a flag may have risen at once."""
     at_once = other.measure.fixed > one.measure.fixed and other.rung[0] == level
     return _covers(one.rung, other.rung) and not (at_once and crossed(other.now, other.rung[1], other.rises))
 
 
 def _rises(limit: _Limit, shown: Sequence[_Limit], limits: Sequence[_Limit]) -> float | None:
-    """Where the level of a limit that is on rises: the first limit of that level, or a fixed one shown next to it."""
+    """The value that raises an active limit's level: its first limit, or a fixed one shown next to it."""
     level, side, _ = limit.rung
     beside = limit.measure.fixed and any(each.rung[0] == level and not each.measure.fixed for each in shown)
     alike = (each for each in limits if each.rung[0] == level and each.measure.fixed >= beside)
@@ -170,7 +169,7 @@ def within(rung: Rung, low: float, high: float) -> bool:
 
 
 def _covers(rung: Rung, other: Rung) -> bool:
-    """Whether whatever crosses the other one crosses this one."""
+    """Whether every value that crosses `other` also crosses `rung`."""
     (_, side, value), (_, beside, least) = rung, other
     if side[0] != beside[0]:
         return False
@@ -180,6 +179,6 @@ def _covers(rung: Rung, other: Rung) -> bool:
 
 
 def _meet(milder: _Limit, worse: _Limit) -> bool:
-    """Whether a limit that moves with the run has come to a fixed one of a milder level: `≥ 1` and `> 1`."""
+    """Whether a moving limit has reached a fixed one of a milder level: `≥ 1` and `> 1`."""
     (level, side, value), (above, beside, least) = milder.rung, worse.rung
     return value == least and side[0] == beside[0] and level < above and milder.measure.fixed != worse.measure.fixed

@@ -1,4 +1,4 @@
-"""What the rules need from veRL's configuration. Everything may be unknown: a log can come without it."""
+"""veRL configuration for the rules. Any key may be unknown: a log may come without its configuration."""
 
 import functools
 import math
@@ -11,10 +11,10 @@ from launcher.verl.versions import step_contains
 
 
 class RunConfig(VerlConfig):
-    """veRL keys of a run, flattened (`a.b.c`); a leading `+` of an override is ignored.
+    """Flattened veRL keys of a run (`a.b.c`); a leading `+` of an override is ignored.
 
-    A property is None when its key is unknown, which is not the same as veRL's default: rules must be able
-    to judge a log whose configuration nobody knows.
+    A property is None if its key is unknown, which differs from veRL's default: rules must also judge a log without a
+    known configuration.
     """
 
     def __init__(
@@ -22,7 +22,7 @@ class RunConfig(VerlConfig):
     ) -> None:
         self.usual = usual or {}
         self.framework = framework
-        """That of the run, if not veRL."""
+        """The run's framework, if not veRL."""
         self._keys = {key.lstrip("+"): value for key, value in (keys or {}).items()}
 
     def get(self, key: str, default: Any = None) -> Any:
@@ -31,7 +31,7 @@ class RunConfig(VerlConfig):
 
     @property
     def known(self) -> bool:
-        """Whether any of veRL's settings are, so that those which are not printed have its defaults."""
+        """Whether any veRL setting is known, so that missing settings have veRL's defaults."""
         return bool(self._keys)
 
     def __contains__(self, key: str) -> bool:
@@ -43,7 +43,7 @@ class RunConfig(VerlConfig):
 
     @functools.cached_property
     def step_contains(self) -> frozenset[str] | None:
-        """The timers of validation and saving within the time of a step."""
+        """The timers for validation and saving that the step time includes."""
         return step_contains(self._keys)
 
     @property
@@ -60,14 +60,15 @@ class RunConfig(VerlConfig):
 
     @property
     def several_updates(self) -> bool | None:
-        """Whether a step has several updates of the policy; None when unknown."""
+        """Whether a step has several policy updates; None if unknown."""
         batch, mini, epochs = (self.number(key) for key in (BATCH, MINI, f"{ACTOR}.ppo_epochs"))
         return None if batch is None or mini is None else mini < batch or (epochs or 1) > 1
 
     @functools.cached_property
     def summed(self) -> float | None:
-        """What entropy and KL loss are divided by after their sum over the tokens of a response; None for a mean over
-        tokens, nan where it is unknown or they are sums over all responses. veRL: core_algos.py: agg_loss.
+        """The divisor of entropy and KL loss after their sum over the tokens of a response.
+
+        None for a token mean; nan if unknown or if they are sums over all responses. veRL: core_algos.py: agg_loss.
         """
         mode = self.text(f"{ACTOR}.loss_agg_mode") or ""
         if "token-sum" not in mode:
@@ -77,13 +78,13 @@ class RunConfig(VerlConfig):
 
     @property
     def total_steps(self) -> float | None:
-        """Training steps of the whole run."""
+        """Total number of training steps."""
         total = self.number("trainer.total_training_steps")
         return total if total is not None and total > 0 else None
 
     @property
     def warmup_steps(self) -> float:
-        """Steps in which the learning rate may still be zero."""
+        """Steps in which the learning rate may be zero."""
         steps = self.number(f"{ACTOR}.optim.lr_warmup_steps")
         if steps is not None and steps >= 0:
             return steps
@@ -92,6 +93,6 @@ class RunConfig(VerlConfig):
 
     @property
     def validates(self) -> bool:
-        """Whether validations are to be expected; True when unknown."""
+        """Whether the run has validations; True if unknown."""
         every = self.number("trainer.test_freq")
         return every is None or every > 0 or self.flag("trainer.val_before_train") is not False

@@ -1,4 +1,4 @@
-"""Metrics that follow from what veRL logs and from the configuration: each is a number per step, or None for none."""
+"""Metrics derived from veRL's metrics and the configuration: a number per step, or None."""
 
 import math
 from collections.abc import Callable
@@ -26,7 +26,7 @@ _COUNTS = frozenset(key for names in DROPPED for key in names)
 
 
 class Derived(NamedTuple):
-    """A derived metric: the keys that it comes from, and how. The keys are () for one of the configuration."""
+    """A derived metric: its source keys, () if it comes from the configuration alone, and its computation."""
 
     keys: tuple[str, ...]
     of: Callable[[RunConfig], Source]
@@ -38,7 +38,7 @@ def _plain(names: tuple[str, ...], source: Source, drawn: bool = True) -> Derive
 
 
 def _gradient(frame: Frame) -> float | None:
-    """Not of a step without a signal: SIG-1 flags those."""
+    """None at a step without signal, which SIG-1 flags."""
     if frame.no_signal:
         return None
     x = frame.get(keys.GRADIENT)
@@ -46,13 +46,13 @@ def _gradient(frame: Frame) -> float | None:
 
 
 def _update(frame: Frame) -> float | None:
-    """A printed 0.000 may be anything below 0.0005, so it cannot prove that there is one mini-batch only."""
+    """ppo_kl; 0.0005 for a printed 0.000, which may be any value below it and does not prove a single mini-batch."""
     x = frame.get(keys.PPO_KL)
     return _THREE_DECIMALS if x == 0 and frame.three_decimals else x
 
 
 def _explained(frame: Frame) -> float | None:
-    """Of equal returns it would be far below 0."""
+    """The explained variance; None for equal scores, where it would be far below 0."""
     return None if frame.same_scores else frame.get(keys.EXPLAINED)
 
 
@@ -68,15 +68,15 @@ def _value_error(frame: Frame) -> float | None:
 
 
 def _valid(names: tuple[str, ...]) -> Derived:
-    """A difference of probabilities, where veRL does not mark it as invalid."""
+    """A difference of probabilities, if veRL does not mark it as invalid."""
     return _plain(names, lambda frame: None if frame.get(keys.PROBS_VALID) == 0 else frame.get(names))
 
 
 def _truncated(config: RunConfig) -> Source:
-    """The share of responses at the limit.
+    """The share of truncated responses.
 
-    The v1 trainer compares with the longest response of the batch, so its share is never 0: when even the
-    longest is below the limit (where unknown: below an earlier one), nothing was cut off.
+    The v1 trainer compares with the longest response of the batch, so its share is never 0. Returns 0 if the longest
+    response is below the limit (if unknown: below an earlier one).
     """
     known, longest_ever = config.response_limit, 0.0
 
@@ -92,7 +92,7 @@ def _truncated(config: RunConfig) -> Source:
 
 
 def _opening(names: tuple[str, ...], of_rewards: bool = False) -> Derived:
-    """The highest value of steps 1 to 3, or its multiple of the squared range of all scores so far."""
+    """The highest value of steps 1 to 3, or that value as a multiple of the squared range of scores so far."""
 
     def of(config: RunConfig) -> Source:
         most, high, low = 0.0, -math.inf, math.inf
@@ -113,13 +113,13 @@ def _opening(names: tuple[str, ...], of_rewards: bool = False) -> Derived:
 
 
 def _decay(config: RunConfig) -> Source:
-    """AdamW subtracts rate x decay x weight at each update."""
+    """The share of the weights that AdamW subtracts per update: rate x decay."""
     decay = config.number(f"{ACTOR}.optim.weight_decay") or 0.0
     return lambda frame: None if (rate := frame.get(keys.LEARNING_RATE)) is None else rate * decay
 
 
 def _zero_rate(config: RunConfig) -> Source:
-    """Whether the rate is exactly 0 between the warm-up and the last steps."""
+    """Whether the learning rate is exactly 0 between warm-up and the last steps."""
     first, last = config.warmup_steps, config.total_steps or math.inf
 
     def zero(frame: Frame) -> float | None:
@@ -132,7 +132,9 @@ def _zero_rate(config: RunConfig) -> Source:
 
 
 def _lost_rate(config: RunConfig) -> Source:
-    """A source: 1 while no learning rate so far can change the weights and the policy stays; None in the warm-up."""
+    """1 while the learning rate was always too low to change the weights and the policy does not move; None in the
+    warm-up.
+    """
     most, least = 0.0, max(config.rounding_rate, _NO_RATE)
 
     def lost(frame: Frame) -> float | None:
@@ -148,7 +150,7 @@ def _lost_rate(config: RunConfig) -> Source:
 
 
 def _coefficient_growth(config: RunConfig) -> Source:
-    """The coefficient of the KL as a multiple of its first value."""
+    """The KL coefficient as a multiple of its first value."""
     first: float | None = None
 
     def growth(frame: Frame) -> float | None:
@@ -161,23 +163,23 @@ def _coefficient_growth(config: RunConfig) -> Source:
 
 
 def _penalty(frame: Frame) -> float | None:
-    """What the KL penalty takes from the mean score, as a share of the range of the scores."""
+    """The KL penalty's part of the mean score, as a share of the score range."""
     score, reward, high, low = map(frame.get, (keys.SCORE, keys.REWARD, keys.SCORE_MAX, keys.SCORE_MIN))
     known = score is not None and reward is not None and high is not None and low is not None and high > low
     return (score - reward) / (high - low) if known else None  # type: ignore[operator]
 
 
 def _runaway(config: RunConfig) -> Source:
-    """The growth of the coefficient where the penalty takes most of the reward."""
+    """The growth of the KL coefficient while the penalty takes most of the reward."""
     growth = _coefficient_growth(config)
     return lambda frame: x if (x := growth(frame)) is not None and (_penalty(frame) or 0.0) > _MOST else None
 
 
 def _still(config: RunConfig) -> Source:
-    """Whether the policy has not moved, where its learning rate and its rewards would move it.
+    """Whether the policy does not move although its learning rate and rewards would move it.
 
-    Judged by the KL to the reference, and by ppo_kl where a step has several updates. A learning rate that
-    rises is a warm-up.
+    Judged by the KL to the reference, and by ppo_kl if a step has several updates. While the learning rate rises
+    (warm-up), it is not judged.
     """
     alone = max(config.warmup_steps, config.number(CRITIC_ALONE) or 0.0)
     several, rate = config.several_updates, math.inf
@@ -195,7 +197,7 @@ def _still(config: RunConfig) -> Source:
 
 
 def _never_ended(config: RunConfig) -> Source:
-    """Whether all responses so far were as long as the limit (where unknown: of one length)."""
+    """Whether all responses so far had the maximum length (if unknown: one length)."""
     limit, ended = config.response_limit or 0.0, False
 
     def never(frame: Frame) -> float | None:
@@ -210,7 +212,7 @@ def _never_ended(config: RunConfig) -> Source:
 
 
 def _astray(config: RunConfig) -> Source:
-    """Whether the recorded advantages do not reach those that follow from the scores of the responses (GRPO)."""
+    """Whether the recorded advantages differ from those computed from the scores of the responses (GRPO)."""
     known = config.estimator == "grpo" and config.flag("algorithm.norm_adv_by_std_in_grpo", True)
 
     def astray(frame: Frame) -> float | None:
@@ -225,12 +227,12 @@ def _astray(config: RunConfig) -> Source:
 
 
 def _kept(config: RunConfig) -> Source:
-    """The mean return of a token as a share of the mean reward of a response.
+    """The mean return per token as a share of the mean reward per response.
 
     With the reward at the last of L tokens, the token k before it gets gamma^k of it (veRL: core_algos.py:
-    compute_gae_advantage_return, compute_reinforce_plus_plus_outcome_advantage): (1 - gamma^L) / (L * (1 - gamma)) in
-    the mean. The higher of this share and the one in the metrics counts: a reward within a response loses less, and
-    where short responses score best, the metrics show a loss even without discounting.
+    compute_gae_advantage_return, compute_reinforce_plus_plus_outcome_advantage). The mean is (1 - gamma^L) / (L * (1 -
+    gamma)). The higher of this share and the logged one counts: rewards within a response lose less, and if short
+    responses score best, the metrics show a loss even without discounting.
     """
     gamma = config.number(GAMMA)
 
@@ -248,7 +250,7 @@ def _kept(config: RunConfig) -> Source:
 
 
 def _dropped(names: tuple[str, ...]) -> Derived:
-    """A share of the generated groups. veRL logs only counts above 0: after the first, a missing one is 0."""
+    """A share of the generated groups. veRL logs counts above 0 only: after the first one, a missing count is 0."""
 
     def of(config: RunConfig) -> Source:
         batch, had = config.number(BATCH) or 0.0, False
@@ -278,7 +280,7 @@ def _prompts_cut(config: RunConfig) -> Source:
 
 
 def _prompts_alike(config: RunConfig) -> Source:
-    """Whether all prompts have one length where they differed before."""
+    """Whether all prompts have equal length after steps with different lengths."""
     differed = False
 
     def alike(frame: Frame) -> float | None:
@@ -293,7 +295,7 @@ def _prompts_alike(config: RunConfig) -> Source:
 
 
 def _waiting(config: RunConfig) -> Source:
-    """The share of a step in which the trainer waits; on GPUs that are lent to the rollout meanwhile it does not."""
+    """The trainer's idle share of a step; None if the rollout uses its GPUs meanwhile."""
     separate = config.text(_MODE) == "separate_async"
 
     def share(frame: Frame) -> float | None:
@@ -308,7 +310,7 @@ def _waiting(config: RunConfig) -> Source:
 
 
 def _alike(frame: Frame) -> float | None:
-    """Answers may be alike where the expected ones are: half counts of what exceeds their share."""
+    """The share of nearly equal answers, at most twice its excess over the share of equal expected answers."""
     x = frame.get(keys.NEAR_EQUAL)
     return None if x is None else min(x, 2 * (x - (frame.get(keys.EQUAL_TRUTHS) or 0.0)))
 
@@ -361,7 +363,7 @@ METRICS = {
 
 
 def keys_of(name: str, drawn: bool = False) -> tuple[str, ...]:
-    """The keys of a metric of `keys` or of this module; with `drawn` only those on whose scale it is."""
+    """The keys of a metric of `keys` or this module; with `drawn` only keys with its scale."""
     if (found := METRICS.get(name)) is not None:
         return found.keys if found.drawn or not drawn else ()
     names: tuple[str, ...] = getattr(keys, name)

@@ -1,4 +1,4 @@
-"""One step as the rules get it."""
+"""One step, as the rules receive it."""
 
 from collections.abc import Mapping, Sequence
 from math import isfinite, nan
@@ -9,12 +9,12 @@ _SAME = 1e-9  # a range this small, as a share of the values, is no range
 
 
 class Frame:
-    """The figures of one step.
+    """The metrics of one step.
 
-    `count` numbers the training steps seen so far from 1 (a resumed run's first `step` is not 1). `t` is the unix time
-    at which the step was seen. `bad` are the keys whose value is not finite. `same_scores`: whether all responses have
-    the same score. `no_signal`: whether the step teaches nothing, as scores or advantages are equal. Both are None
-    where nobody knows. `summed`: that of RunConfig.
+    `count`: number of the training step since the first one seen, from 1 (a resumed run starts at a later `step`). `t`:
+    unix time when it was read. `bad`: keys with non-finite values. `same_scores`: whether all responses have equal
+    scores. `no_signal`: whether scores or advantages are equal, so that nothing is learned. Both are None if unknown.
+    `summed`: see RunConfig.
     """
 
     def __init__(
@@ -47,10 +47,9 @@ class Frame:
         self.no_signal = None if flat == (None, None) else any(flat)
 
     def get(self, names: Sequence[str]) -> float | None:
-        """The value under the first of `names` that is present, in its present unit; None when missing or not finite.
+        """The value of the first present key of `names`, in its current unit; None if missing or not finite.
 
-        A non-finite value is NUM-1's to report. The other rules cannot compare it with anything, so they keep
-        what they know and wait for the next figure.
+        NUM-1 reports non-finite values. Other rules cannot compare them and wait for the next value.
         """
         for name in names:
             if name in self._figures:

@@ -1,4 +1,4 @@
-"""veRL's metric keys, older names behind the current ones: the first one present wins."""
+"""veRL's metric keys, current names before older ones: the first present key wins."""
 
 SCORE = ("critic/score/mean", "critic/rewards/mean")  # rewards/mean includes the KL penalty
 REWARD = ("critic/rewards/mean",)  # the score minus the KL penalty, where that is in the reward
@@ -98,12 +98,12 @@ _OLD_VALIDATION = ("val/test_score/", "test_score/")
 
 
 def is_training(key: str) -> bool:
-    """Whether the key makes its record a training step."""
+    """Whether records with this key are training steps."""
     return key.startswith(("actor/", "critic/"))
 
 
 def is_validation_score(key: str) -> bool:
-    """Whether the key is one of the headline scores that VAL-1 averages."""
+    """Whether the key is a headline score, which VAL-1 averages."""
     if key.startswith("val-core/"):
         return key.rpartition("/")[2].startswith("mean@")
     return key.startswith(_OLD_VALIDATION)

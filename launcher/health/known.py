@@ -1,4 +1,4 @@
-"""What is known of a run when its flags change, as words of the clues of rivals.toml."""
+"""Facts about a run at a change of its flags, as words for the clues of rivals.toml."""
 
 import math
 from collections.abc import Mapping
@@ -14,14 +14,14 @@ _FIRST = 3  # steps whose mean is the beginning
 
 
 class Known:
-    """Settings, and the metrics of the steps seen so far."""
+    """Settings, and the metrics of all steps so far."""
 
     def __init__(self, config: RunConfig) -> None:
         self.verl = config.framework is None
         self.settings = {key: str(value) for key, value in config.items()}
         self.beyond: dict[str, tuple[bool, str]] = {}
-        """Of settings with a usual range whether they are the one furthest above what is reported to work, and that in
-        words.
+        """Per setting with a usual range: whether it is the one furthest above values reported to work, and the
+        comparison in words.
         """
         self._words = _updates(config)
         self._compare(config)
@@ -44,14 +44,14 @@ class Known:
 
     @property
     def words(self) -> dict[str, str]:
-        """Names and values as text; what is not known is left out."""
+        """Names and values as text, without unknown ones."""
         early = {f"early/{key}": total / count for key, (count, total) in self._sums.items() if count}
         most = {f"most/{key}": value for key, value in self._most.items() if value > -math.inf}
         most |= {"moved": self._moved} if math.isfinite(self._moved) else {}
         return self._words | {name: number(value) for name, value in {**self._last, **early, **most}.items()}
 
     def _compare(self, config: RunConfig) -> None:
-        """Compares settings with what is usual and what is reported to work."""
+        """Compares settings with usual values and with values reported to work."""
         above: dict[str, float] = {}
         for key in names("beyond: "):
             value, range_ = config.number(key), usual_of(config, key)
@@ -67,17 +67,17 @@ class Known:
 
 
 def _moved(data: Mapping[str, float]) -> float:
-    """How far the updates of a step moved the policy, as a KL; nan where that is not logged."""
+    """The KL of a step's policy updates; nan if not logged."""
     return abs(data.get(keys.PPO_KL[0], math.nan))
 
 
 def _distance(data: Mapping[str, float]) -> float:
-    """The KL to the reference; nan where that is not logged."""
+    """The KL to the reference; nan if not logged."""
     return next((data[key] for key in keys.KL if key in data), math.nan)
 
 
 def _updates(config: RunConfig) -> dict[str, str]:
-    """The updates of the policy from one batch."""
+    """The number of policy updates per batch."""
     batch, mini, epochs = (config.number(key) for key in (BATCH, MINI, f"{ACTOR}.ppo_epochs"))
     if not batch or not mini or mini < 0:
         return {}

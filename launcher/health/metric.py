@@ -1,4 +1,4 @@
-"""The model of a metric: its level, trend and noise, and what is usual of it, estimated here and nowhere else."""
+"""The model of a metric: its level, trend, noise and usual value. No other module estimates them."""
 
 import math
 from bisect import bisect_left, insort
@@ -18,7 +18,7 @@ _TINY = 1e-300  # stands in for 0 in logarithms
 
 
 def median(values: Iterable[float]) -> float:
-    """Median of the values (mean of the middle two when their number is even); nan of none."""
+    """The median (mean of the middle two for an even number); nan without values."""
     ordered = sorted(values)
     if not ordered:
         return math.nan
@@ -27,10 +27,11 @@ def median(values: Iterable[float]) -> float:
 
 
 class Noise:
-    """Robust step-to-step noise of the last values, blind to a steady trend: from second differences.
+    """The robust standard deviation per step of the last values, from second differences: insensitive to a steady
+    trend.
 
-    A second difference of white noise has variance 6 sigma², and 1.4826 turns a median absolute value into a
-    standard deviation. With a `floor` it is that of their logarithms.
+    A second difference of white noise has variance 6 sigma²; 1.4826 converts a median absolute value into a standard
+    deviation. With a `floor`, it is computed on logarithms.
     """
 
     def __init__(self, count: int, values: Iterable[float] = (), floor: float = 0.0) -> None:
@@ -55,7 +56,7 @@ class Noise:
 
 
 class _Estimate:
-    """An estimate that is made at most once per value."""
+    """An estimate computed at most once per value."""
 
     def __init__(self, of: Callable[[Any], float]) -> None:
         self._of = of
@@ -68,12 +69,11 @@ class _Estimate:
 
 
 class Metric:
-    """A metric step by step, with memory that does not grow with the run.
+    """A metric step by step, in constant memory.
 
-    A value becomes part of the accepted past with the next one, when all rules have judged it, unless one of them
-    refused it: a fault that lasts does not become usual. After 60 refusals in a row the last 20 refused values are
-    accepted: a deliberate change of regime must not stay red for ever. The usual value follows a slow drift; those of
-    long ago and of the beginning do not.
+    A value is accepted when the next one arrives, unless a rule refused it: so a lasting fault does not become usual.
+    After 60 refusals in a row the last 20 refused values are accepted: a deliberate change of regime must not stay red
+    for ever. The usual value follows a slow drift; the values of 50 to 100 steps ago and of the start do not.
     """
 
     noisy = NOISY
@@ -97,7 +97,7 @@ class Metric:
         self._usual_log_noise: Noise | None = None
 
     def see(self, x: float | None) -> None:
-        """Takes in the value of a step; without one nothing moves."""
+        """Takes in the value of a step; a missing value changes nothing."""
         if self.now == self.now:  # not nan
             self._settle()
         if x is None or math.isnan(x):
@@ -117,7 +117,7 @@ class Metric:
         self.made.clear()
 
     def refuse(self) -> None:
-        """Excludes the value of this step from the usual value."""
+        """Excludes this step's value from the usual value."""
         self._refuse = True
 
     def _settle(self) -> None:
@@ -147,11 +147,11 @@ class Metric:
             self._usual_log_noise.add(x)
 
     def last(self, count: int, ago: int = 0) -> list[float]:
-        """`count` values in their order, without the newest `ago`."""
+        """The last `count` values before the newest `ago`, in order."""
         return (self._values[:-ago] if ago > 0 else self._values)[-count:]
 
     def median(self, count: int, ago: int = 0) -> float:
-        """Median of `count` values, without the newest `ago`."""
+        """Median of `count` values before the newest `ago`."""
         return median(self.last(count, ago))
 
     def mean(self, count: int) -> float:
@@ -168,18 +168,20 @@ class Metric:
         return max(self.last(count))
 
     def then(self, steps: int) -> float:
-        """Median of the three values before the newest `steps`; nan if there are fewer."""
+        """Median of the three values before the newest `steps`; nan with fewer."""
         three = sorted(self.last(3, steps))
         return three[1] if len(three) == 3 else math.nan
 
     @property
     def size(self) -> float:
-        """The value without its sign."""
+        """The absolute value."""
         return abs(self.now)
 
     @_Estimate
     def noise(self) -> float:
-        """Noise of a step; of a share that of its sample at least, which a share near its floor may not have shown."""
+        """The standard deviation per step; for shares at least the binomial one, as a share near 0 may not have varied
+        yet.
+        """
         self._noise = self._noise or Noise(self.noisy, self._values)
         if not self._sample or self._sample < 1:
             return self._noise.size
@@ -188,7 +190,7 @@ class Metric:
 
     @_Estimate
     def log_noise(self) -> float:
-        """Noise of the metric's logarithm, for a metric whose swings are in proportion to its value."""
+        """Noise of the logarithm, for a metric whose swings are proportional to its value."""
         self._log_noise = self._log_noise or Noise(self.noisy, self._values, self._floor)
         return self._log_noise.size
 
@@ -199,18 +201,18 @@ class Metric:
         return self._usual_log_noise.size
 
     def swing(self, sigmas: float, usual: bool = False) -> float:
-        """The factor by which the metric changes in `sigmas` standard deviations of its logarithm."""
+        """The factor of a change by `sigmas` standard deviations of the logarithm."""
         noise = self.usual_log_noise if usual else self.log_noise
         return math.exp(min(sigmas * noise, 700))  # what a float can hold
 
     @property
     def known(self) -> int:
-        """Accepted values before this one, 100 at most."""
+        """Number of accepted values before this one, at most 100."""
         return len(self._past)
 
     @property
     def settled(self) -> bool:
-        """Whether there are enough values for the usual one; until then it would follow what it should warn of."""
+        """Whether the usual value has enough values; with fewer it would follow the fault."""
         return len(self._first) >= FIRST
 
     @_Estimate
@@ -225,17 +227,21 @@ class Metric:
 
     @_Estimate
     def start(self) -> float:
-        """Median of the first eight accepted values, of the first three while there are fewer; nan before those."""
+        """Median of the first eight accepted values (of three, while there are fewer than eight); nan with fewer than
+        three.
+        """
         return median(self._first if self.settled else self._first[:3]) if len(self._first) >= 3 else math.nan
 
     @property
     def left(self) -> float:
-        """The smoothed value as a share of the beginning."""
+        """The smoothed value as a share of the starting value."""
         return self.smooth / self.start if self.start else 1.0
 
     @property
     def falls(self) -> bool:
-        """Whether the last 40 values fall, by more than their noise: medians of ten differ by 0.6 of that of a step."""
+        """Whether the last 40 values fall by more than their noise (0.6 of the noise per step, for a difference of
+        medians of ten).
+        """
         before, now = self.median(10, min(self.count, KEPT) - 10), self.median(10)
         return now < _STILL_FALLS * before and before - now > _BEYOND_NOISE * self.noise
 
@@ -251,29 +257,33 @@ class Metric:
 
     @_Estimate
     def ago(self) -> float:
-        """Median of the values 50 to 100 steps ago; nan before there are eight of them."""
+        """Median of the values 50 to 100 steps ago; nan with fewer than eight."""
         if self._old is None:
             self._old = sorted(self._past[: -AGO[0]])
         return median(self._old) if len(self._old) >= FIRST else math.nan
 
     @property
     def before(self) -> float:
-        """Median of the values 50 to 100 steps ago; the beginning before there are eight of them."""
+        """Median of the values 50 to 100 steps ago; the starting value with fewer than eight."""
         ago = self.ago
         return self.start if math.isnan(ago) else ago
 
     @property
     def low(self) -> float:
-        """What a rise is measured from: the beginning at first, then the lower of recent and long ago."""
+        """The reference for a rise: at first the starting value, later the lower of the recent and the 50-to-100-step
+        median.
+        """
         return min(self.usual, self.before) if self.settled else self.start
 
     @property
     def gain(self) -> float:
-        """Median of the last 20 values less that of 50 to 100 steps ago, or of the first ones; nan before the third."""
+        """Median of the last 20 values minus that of 50 to 100 steps ago (or of the first ones); nan before the third
+        value.
+        """
         return self.median(USUAL) - self.before
 
     def reached(self, x: float) -> bool:
-        """Whether a level of the last 100 accepted values was as high: then a rise leads back to where it was."""
+        """Whether one of the last 100 accepted levels was as high: a rise then returns to an earlier level."""
         places = range(0, self.known, FIRST)
         began = self.known < AGO[1] and x <= self.first
         return began or any(x <= median(self._past[place : place + FIRST]) for place in places)

@@ -1,4 +1,4 @@
-"""Why flags are up: which cause leads each of them, by the rows of rivals.toml."""
+"""The causes of flags, by the rows of rivals.toml."""
 
 import functools
 import re
@@ -20,41 +20,41 @@ if TYPE_CHECKING:
 _SHOWN = 3  # causes that a flag lists besides the leading one
 _SOON = 3  # steps by which a cause may rise after what follows from it: rules differ in how long they wait
 Flags = Mapping[str, tuple[Level, int | None]]
-"""Of the rules that flag a run, the level and the step at which it rose."""
+"""Level and step of the rise, per flagged rule."""
 
 
 @dataclass(frozen=True)
 class FlagRow(Row):
-    """A cause of the flags of the rules that it `explains`; its `entry` is a rule."""
+    """A cause of flags of the rules in `explains`; its `entry` is a rule."""
 
     explains: tuple[str, ...] = ()
 
 
 class Explained(NamedTuple):
-    """What is known of one flag: the rule under which it is listed, "" for its own; its causes, and the leading one."""
+    """The explanation of one flag: the rule that lists it ("" for its own), its causes and the leading one."""
 
     cause: str = ""
     lead: Rival | None = None
     rivals: tuple[Rival, ...] = ()
     fixes: tuple[Fix, ...] = ()
-    """Those of the leading cause, which replace the rule's; empty where it has none of its own."""
+    """The leading cause's fixes, which replace the rule's; empty if it has none."""
 
     @property
     def title(self) -> str:
-        """That of the leading cause."""
+        """The leading cause's title."""
         return self.lead.title if self.lead else ""
 
 
 @functools.cache
 def rows() -> tuple[FlagRow, ...]:
-    """All rows, read once."""
+    """All rows, cached."""
     tables = tables_of(__file__, "rivals.toml")
     return tuple(row_of(FlagRow, row, tables["fixes"]) for row in tables["rivals"])
 
 
 @functools.cache
 def names(prefix: str) -> frozenset[str]:
-    """The KEYs that clues have behind a prefix, such as `early/`."""
+    """The KEYs after a prefix such as `early/` in the clues."""
     found = (
         re.findall(rf"{prefix}([\w./-]+)", clue)
         for row in rows()
@@ -64,7 +64,7 @@ def names(prefix: str) -> frozenset[str]:
 
 
 class _Flag(Case):
-    """One flag among those that are on."""
+    """One of the active flags."""
 
     def __init__(self, rule: str, on: Flags, known: "Known", words: Mapping[str, str]) -> None:
         super().__init__(words, known.settings, verl=known.verl)
@@ -84,9 +84,9 @@ class _Flag(Case):
 
 
 def explain(on: Flags, known: "Known") -> dict[str, Explained]:
-    """By rule what is known of each flag.
+    """The explanation per flagged rule.
 
-    Flags with the same leading cause are one group, listed under the worst of them.
+    Flags with the same leading cause form one group, listed under the worst of them.
     """
     words = known.words
     cases = {rule: _Flag(rule, on, known, words) for rule in on}
@@ -111,7 +111,7 @@ def explain(on: Flags, known: "Known") -> dict[str, Explained]:
 
 
 def _following(causes: Mapping[str, Sequence[Judged]]) -> dict[str, str]:
-    """The rule that each flag follows from, if one leads it; never in a circle."""
+    """Per flag the rule of the flag that causes it, if one leads; without cycles."""
     following: dict[str, str] = {}
     order = {id(row): place for place, row in enumerate(rows())}
     pairs = [(each.row, rule) for rule, found in causes.items() for each in takewhile(_is_flag, found)]
@@ -130,12 +130,12 @@ def _is_flag(each: Judged) -> bool:
 
 
 def _lead(found: Sequence[Judged]) -> Judged | None:
-    """The leading cause, other than a flag, that has a fix."""
+    """The leading cause with a fix, other flags excluded."""
     return next((each for each in found if each.leads and each.row.fixes), None)
 
 
 def _others(found: Sequence[Judged], lead: Judged | None) -> tuple[Rival, ...]:
-    """The other causes that could lead; without a leading one also those with support that a look can decide."""
+    """The other causes that could lead; without a leading one, also supported causes that an inspection can decide."""
     others = (each for each in found if not each.row.entry and (lead is None or each.row != lead.row))
     open_ = (
         each

@@ -1,4 +1,4 @@
-"""The user's `health:` settings: preset, limits, debounce, rules switched off or muted."""
+"""The user's `health:` settings: preset, limits, debounce, disabled and muted rules."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping
@@ -19,7 +19,7 @@ _SWITCHES = ("enabled", "muted", "raise", "release")
 
 @dataclass(frozen=True)
 class Limits:
-    """The effective limits of one rule: what it rises at, what it lets go at, and its debounce."""
+    """The effective limits of one rule: raise limits, release limits and debounce."""
 
     raising: Values
     releasing: Values
@@ -33,7 +33,7 @@ class Limits:
 
 @dataclass
 class _Own:
-    """What the user set for one rule."""
+    """The user's settings for one rule."""
 
     limits: dict[str, float] = field(default_factory=dict)
     switches: dict[str, Any] = field(default_factory=dict)
@@ -42,9 +42,9 @@ class _Own:
 def read(settings: Mapping[str, Any] | None, others: Collection[str] = ()) -> dict[str, Limits]:
     """The effective limits of every rule.
 
-    `settings` is what the `health:` block has about them, nested or with dotted names. A limit that the user sets is
-    taken as it is, without the preset's factor; its release limit moves along. Raises UserError for unknown
-    names, values that are not numbers, and limits out of order; `others` are options that may have been meant.
+    `settings`: the `health:` block, nested or with dotted names. A user's limit is not multiplied by the preset's
+    factor; its release limit moves with it. Raises UserError for unknown names, invalid numbers and limits out of
+    order; `others`: options that may have been meant.
     """
     own = {rule: _Own() for rule in rules()}
     preset = "default"
@@ -75,7 +75,7 @@ def _flatten(settings: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[st
 
 
 def _set(own: _Own, rule: str, name: str, value: Any) -> None:
-    """One setting below a rule: a switch or a limit."""
+    """Applies one setting of a rule: a switch or a limit."""
     if name in _SWITCHES:
         own.switches[name] = _switch(f"health.{rule}.{name}", name, value)
         return
@@ -128,7 +128,7 @@ def _effective(rule: str, own: _Own, k: float) -> Limits:
 
 
 def _check_order(rule: str, raising: Mapping[str, float]) -> None:
-    """Limits of the same name must get stricter from NOTICE to CRITICAL."""
+    """Checks that limits of one name get stricter from NOTICE to CRITICAL."""
     names = [name for _, name in FLAGS]
     for name, value in raising.items():
         level, _, rest = name.partition(".")

@@ -1,4 +1,4 @@
-"""The metrics of a run as models, updated once a step: reward, validation, and every metric that a rule reads."""
+"""Models of a run's metrics, updated once per step: reward, validation and every metric that a rule reads."""
 
 import math
 from collections import deque
@@ -20,13 +20,12 @@ _TWO_ERRORS = 2 / 3  # of the difference between the medians of 20 scores and of
 
 
 class Reward(Metric):
-    """The score, its range and its best so far.
+    """The score, its range and its best value.
 
-    `span` is the usual distance between the best and the worst response of a step: the unit in which the
-    reward rules measure. A new `best` (from the 5th value on) must beat the old one by 0.005 span, in the smoothed
-    score and in the median of the last five. It `rises` where the smoothed score does so clearly: within the last 20
-    steps, slowly over the last 40, or with a new best in the last 20 by far more since the beginning; and in the first
-    20 steps where the last four scores are above the first four.
+    `span`: usual distance between the best and worst response of a step, the unit of the reward rules. A new `best`
+    (from the 5th value on) must exceed the old one by 0.005 span, in the smoothed score and in the median of the last
+    five. `rises`: the smoothed score rises clearly within 20 steps, slowly over 40, or with a new best within 20 steps
+    and a far larger rise since the start; in the first 20 steps, if the last four scores exceed the first four.
     """
 
     noisy = KEPT
@@ -52,7 +51,7 @@ class Reward(Metric):
         self.lost = False  # whether REW-1 finds that too much of it is lost
 
     def update(self, step: int, score: float | None, high: float | None, low: float | None) -> None:
-        """Takes in one step; without a score nothing moves."""
+        """Takes in one step; a missing score changes nothing."""
         self.lost = False
         self.see(score)
         if score is None:
@@ -84,17 +83,17 @@ class Reward(Metric):
 
     @property
     def lasting(self) -> float:
-        """Mean of the last ten scores, with a third of the noise, or the smoothed score if higher, as the mean lags."""
+        """Mean of the last ten scores, with a third of the noise; the smoothed score if higher, as the mean lags."""
         return max(self.smooth, self.mean(10))
 
     @property
     def widest(self) -> float:
-        """The widest range of scores of the last 20 steps; the usual one where it is unknown."""
+        """The widest score range of the last 20 steps; if unknown, the usual one."""
         return max(self._ranges, default=self.span)
 
     @property
     def recent_best(self) -> float:
-        """Highest smoothed score of this step and the 20 before it; nan with fewer."""
+        """Highest smoothed score of this step and the 20 before; nan with fewer."""
         return max(self._smooths) if len(self._smooths) == self._smooths.maxlen else math.nan
 
     def _rises(self) -> bool:
@@ -107,9 +106,10 @@ class Reward(Metric):
         return self.since_best <= 20 and self.smooth - self._fifth >= self.distance(0.25, 4)
 
     def _slow_rise(self) -> float:
-        """How far the mean of 20 scores, and the smoothed score of this step, are above the mean of the 20 before them.
+        """The smaller rise of two: the mean of 20 scores, and the smoothed score, over the mean of the 20 scores
+        before.
 
-        The difference of two such means has a third of the noise of one score, which hides a slow rise. Nan with
+        The difference of two such means has a third of the noise of one score, which would hide a slow rise. Nan with
         fewer scores.
         """
         if self.count < KEPT:
@@ -118,10 +118,10 @@ class Reward(Metric):
         return min(self.mean(USUAL), self.smooth) - sum(before) / USUAL
 
     def _first_rise(self) -> float:
-        """How far the mean of the last four scores is above that of the first four, if each of them does.
+        """The rise from the mean of the first four scores to that of the last four, if all four exceed the first ones.
 
-        The noise of so few scores is unknown, and a sudden rise looks like noise. Eight scores of one level are in
-        this order once in 70 times. Nan otherwise, with fewer than 8 scores, and with more than 20.
+        The noise of so few scores is unknown, and a sudden rise looks like noise. Random scores have this order once in
+        70 cases. Nan otherwise, with fewer than 8 and with more than 20 scores.
         """
         if not 2 * _FEW <= self.count <= USUAL:
             return math.nan
@@ -136,43 +136,45 @@ class Reward(Metric):
 
     @property
     def gained_slowly(self) -> bool:
-        """Whether the last 20 scores exceed those of 50 to 100 steps ago by two errors; False before there are any."""
+        """Whether the last 20 scores exceed those of 50 to 100 steps ago by two standard errors; False while there are
+        none.
+        """
         return self.median(USUAL) - self.ago > _TWO_ERRORS * self.noise
 
     @property
     def young(self) -> bool:
-        """Whether there is a reward, with too few values to tell whether it rises."""
+        """Whether a reward exists, with too few values to judge its direction."""
         return 0 < self.count < _JUDGED
 
     @property
     def judged(self) -> bool:
-        """Whether there are enough values to tell whether it rises or falls."""
+        """Whether the reward has enough values to judge its direction."""
         return self.count >= _JUDGED
 
     def error(self, answers: float) -> float:
-        """The largest standard error of a mean score over `answers` answers."""
+        """The maximum standard error of a mean score over `answers` answers."""
         return 0.5 * self.widest / math.sqrt(max(answers, 1))
 
     @property
     def waited(self) -> float:
-        """Steps since the peak; nan within 5 % of the ceiling, where there is nothing better."""
+        """Steps since the best score; nan within 5 % of the maximum, where no better score is possible."""
         return math.nan if self.near_top(self.smooth) else self.since_peak
 
     def near_top(self, value: float) -> bool:
-        """Whether `value` is within 5 % of the top of the score range; False when the range is unknown."""
+        """Whether `value` is within 5 % of the top of the score range; False if the range is unknown."""
         return self.room(value) <= 0.05 * self.span
 
     def room(self, value: float) -> float:
-        """How far `value` is below the highest score of the last 20 steps; infinite when the range is unknown."""
+        """The distance from `value` to the highest score of the last 20 steps; infinite if the range is unknown."""
         return max(self._tops) - value if self._tops else math.inf
 
     def distance(self, spans: float, sigmas: float) -> float:
-        """The larger distance: `spans` times the range of the scores, or `sigmas` times their noise."""
+        """The larger of `spans` times the score range and `sigmas` times the noise."""
         return max(spans * self.span, sigmas * self.noise)
 
 
 class Validation:
-    """Validation scores: each is the mean over the headline scores of one validation."""
+    """Validation scores: the mean over the headline scores per validation."""
 
     def __init__(self) -> None:
         self._values: deque[float] = deque(maxlen=2)
@@ -192,24 +194,24 @@ class Validation:
 
     @property
     def value(self) -> float:
-        """The latest validation."""
+        """The latest validation score."""
         return self._values[-1]
 
     @property
     def noise(self) -> float:
-        """Noise of the last 13 validations."""
+        """Noise of the last 13 validation scores."""
         return self._noise.size
 
     def span(self, reward: Reward) -> float:
-        """The unit for differences: the range of the validations or of the training reward."""
+        """The unit of differences: the range of validation scores or of the training reward."""
         return max(self._high - self._low, reward.span)
 
     def pair(self) -> float:
-        """Mean of the last two validations (of the only one, at first)."""
+        """Mean of the last two validation scores (of one, at first)."""
         return sum(self._values) / len(self._values)
 
     def update(self, step: int, found: Mapping[str, float], reward: Reward, prompt: float) -> None:
-        """Takes in the scores of one record, which may hold a validation or not."""
+        """Takes in the scores of a record with or without a validation."""
         self.fresh = bool(found)
         if not found:
             return
@@ -226,11 +228,11 @@ class Validation:
         self.past.append((reward.smooth, found, prompt))
 
     def gains(self, reward: Reward) -> tuple[float, float, bool]:
-        """How far training and validation have risen since the lowest training score of the last ten validations.
+        """The gains of training and validation since the lowest training score of the last ten validations.
 
-        Of the last two, the smaller rise of training and the larger one of validation, of the data source that rose
-        most: nobody knows which one training uses. Also whether the prompts are about as long as then. The validation
-        before the first step belongs to the first scores. Nan with fewer than 3.
+        Of the last two validations, the smaller gain of training and the larger gain of validation, for the data source
+        with the largest gain: the training source is unknown. Also returns whether the prompt length is about equal.
+        The validation before the first step belongs to the first scores. Nan with fewer than 3.
         """
         if len(self.past) < 3:
             return math.nan, math.nan, False
@@ -243,7 +245,7 @@ class Validation:
 
 
 class Signals:
-    """The models of a run's metrics, and the harm done to it."""
+    """The models of a run's metrics, and the current harm."""
 
     def __init__(self, config: RunConfig) -> None:
         self._config = config
@@ -260,7 +262,7 @@ class Signals:
         self.written_here: bool | None = None  # of a log that is followed: whether a program here was seen to write it
 
     def of(self, name: str) -> Metric:
-        """The model of a metric of `keys` or `derived`, by its name; one for all rules that ask."""
+        """The model of a metric of `keys` or `derived`; all rules share it."""
         if name == "SCORE":
             return self.reward
         if name not in self._models:
@@ -273,7 +275,9 @@ class Signals:
         return Metric(_NO_KL) if name == "KL" else Metric()
 
     def update(self, frame: Frame, training: bool, others: bool) -> None:
-        """Updates the signals from a record, of a validation only its own; `others`: with other metrics."""
+        """Updates the signals from a record; a validation updates its own only. `others`: whether other metrics than
+        before exist.
+        """
         if others:
             self._fed, self._scores = None, list(filter(keys.is_validation_score, frame.data))
         if training:
@@ -288,7 +292,7 @@ class Signals:
 
     @staticmethod
     def _is_fed(name: str, metric: Metric, frame: Frame) -> bool:
-        """Whether a record with these metrics can change the value of a model."""
+        """Whether a record with these metrics can change a model's value."""
         missing = name not in derived.METRICS and frame.data.keys().isdisjoint(derived.keys_of(name))
         return not missing or not math.isnan(metric.now)
 

@@ -1,4 +1,4 @@
-"""The state machine that every rule goes through: debounced rises, slow releases."""
+"""The state machine of every rule: debounced rises, slow releases."""
 
 import math
 from collections import deque
@@ -17,13 +17,12 @@ HELD, HARM = "held: ", ", but {}"  # of one that does not clear because of a har
 
 @dataclass(slots=True)
 class Reading:
-    """What a rule says about one step.
+    """A rule's judgement of one step.
 
-    `raw` comes from the clauses with the limits for raising; the clear limits may be looser. A `raw` of WARM
-    or N-A means that the step could not be judged, and `message` says why. It is made when it is asked for: nobody
-    reads that of most steps. `usual` is what the figure is compared with, where it is compared with its own past.
-    `flag` is the level before the step. `lasts`: what it counts continues, below a limit. A flag does not fall while
-    there is `harm`.
+    `raw`: the level by the raise limits; release limits may be looser. WARM or N-A: the step cannot be judged,
+    `message` says why. The message is formatted on demand: most are never read. `usual`: the past value that the figure
+    is compared with. `flag`: the level before the step. `lasts`: the counted condition continues, below a limit. A flag
+    with `harm` does not fall.
     """
 
     raw: Level
@@ -40,21 +39,21 @@ class Reading:
 
     @property
     def hold(self) -> Level:
-        """The level at which the clear limits still hold the flag."""
+        """The level that the release limits still hold."""
         return max(self.raw, worst(self.releasing))
 
     @property
     def level(self) -> Level:
-        """The level that the message is about: of a flag that may fall what it keeps."""
+        """The level of the message: for a flag that may fall, the level that it keeps."""
         return self.raw if self.raw >= self.flag else min(self.hold, self.flag)
 
     @property
     def clauses(self) -> Sequence[Clause]:
-        """The clauses that `level` comes from."""
+        """The clauses that determine `level`."""
         return self.raising if self.raw >= self.flag else self.releasing
 
     def about(self, first: int, last: int | None = None) -> bool:
-        """Whether these clauses alone have the level that the message is about."""
+        """Whether these clauses alone have the level of the message."""
         return worst(self.clauses[first:last]) >= self.level
 
     def words(self) -> str:
@@ -66,11 +65,11 @@ class Reading:
 class State:
     """Level of one rule over time.
 
-    Raises when at least `count` of the last `window` raw levels reach a level; releases when the last
-    `release` hold levels are all below the state: of a rule with `count` above 1 as many more for every
-    change of the level in the last 30 steps. It never releases while the metric gets worse; a flag whose metric has got
-    worse at each of the last steps rises at once with a fixed limit, as it is not a single odd step. `since` is the
-    step of the last rise, `cleared` that of the last return to OK and `was` the worst level before it.
+    Rises to a level if at least `count` of the last `window` raw levels reach it. Falls if the last `release` hold
+    levels are all lower; rules with `count` above 1 need as many more per level change in the last 30 steps. Never
+    falls while the metric gets worse. A flag whose metric got worse at each of the last steps rises at once at a fixed
+    limit, as it is not an outlier. `since`: step of the last rise. `cleared`: step of the last return to OK. `was`: the
+    worst level before it.
     """
 
     def __init__(self, count: int = 2, window: int = 3, release: int = 5) -> None:
@@ -96,7 +95,7 @@ class State:
         return self._message
 
     def push(self, step: int, reading: Reading) -> None:
-        """Takes in the judgement of one step."""
+        """Takes in the reading of one step."""
         raw = reading.raw
         if raw < OK:
             if self.level < OK or raw == N_A:  # never back to WARM
@@ -132,7 +131,7 @@ class State:
         self.set(step, state, reading)
 
     def set(self, step: int, level: Level, message: str | Reading) -> None:
-        """Puts the state to `level` at once (rules on the clock and on log lines have no debounce)."""
+        """Sets the level at once (rules on time and log lines have no debounce)."""
         if level > max(self.level, OK):
             self.was = level if self.since is None or self.was is None else max(level, self.was)
             self.since, self.cleared = step, None
@@ -142,7 +141,7 @@ class State:
         self._message = message
 
     def _left(self) -> Level:
-        """The level to which the flag may fall; CRITICAL while it may not."""
+        """The level to which the flag may fall; CRITICAL if it may not."""
         recent = sum(self._read - change < _CALM for change in self._changes)
         needed = self._release * (max(recent, 1) if self._count > 1 else 1)
         held = list(self._holds)[-needed:]

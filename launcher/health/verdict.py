@@ -1,4 +1,4 @@
-"""The list of a run's flags: their order, and the verdict."""
+"""The order of a run's flags, and the verdict."""
 
 from collections.abc import Iterable, Sequence
 
@@ -11,10 +11,10 @@ _TELLING = ("KL-4", "KL-1", "ENT-1", "TRUNC-1", "REW-1")  # worth reading even w
 
 
 def sort(checks: Iterable[Check]) -> list[Check]:
-    """Worst first; among equals the one that came on first, then likely roots before their symptoms.
+    """Sorts rows: worst first, then the earliest, then likely roots before symptoms.
 
-    What follows from a flag is listed below it, and the worst of them decides its place.
-    Where nothing is on, those come first that were on earlier, the latest ahead; then the most telling ones.
+    Consequences of a flag follow it, and the worst of them decides its place. Rows without a flag are sorted by the
+    last flag, then by importance.
     """
     checks = list(checks)
     worst: dict[str, Level] = {}
@@ -39,7 +39,7 @@ def _following(root: Check, checks: Iterable[Check]) -> Iterable[Check]:
 
 
 def verdict(checks: Sequence[Check], steps: int) -> Level:
-    """The highest level that is on, muted rows aside; else WARM before the 20th step and OK from then on."""
+    """The highest active level without muted rows; otherwise WARM before step 20, then OK."""
     highest = max((check.level for check in checks if not check.muted), default=Level.OK)
     if highest > Level.OK:
         return highest

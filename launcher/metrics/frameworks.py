@@ -1,6 +1,6 @@
-"""Other frameworks as data: what their logs look like, and which of their metrics are which of ours.
+"""Other frameworks as data: the form of their logs, and the metrics that match ours.
 
-Each table in frameworks/ describes one; `--names FILE` gives another one of the same form.
+Each table in frameworks/ describes one; `--names FILE` adds one in the same form.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ _OURS = (  # how our own keys start: under such a name, another framework's valu
     *("test_score/", "machine/", "global_seqlen/"),
 )
 Settings: TypeAlias = dict[str, Any]
-"""Settings by key, or a table as TOML has it."""
+"""Settings by key, or a TOML table."""
 Numbers = Literal["step", "part", "ahead", "each", "updates"]
 
 
@@ -33,8 +33,8 @@ Numbers = Literal["step", "part", "ahead", "each", "updates"]
 class Name:
     """A metric: `theirs` in order of preference, or a `pattern` whose group fills the {} of `ours`.
 
-    `ours` is empty where no metric of ours has the same meaning; `differs` is the reason. A value times `scale` is
-    ours. `unless`: a metric next to which it has another meaning. `per`: what it is a mean over. `estimator`: of a KL,
+    `ours` is empty if none of our metrics has this meaning; `differs` is the reason. A value times `scale` is ours.
+    `unless`: a metric whose presence changes the meaning. `per`: the unit of the mean. `estimator`: the KL estimator,
     or the setting that selects it. `source`: FILE: SYMBOL.
     """
 
@@ -54,11 +54,10 @@ class Name:
 class LineForm:
     """A kind of line, which contains `hint` and matches `match`, with the groups `step` and `body`.
 
-    The body is a dict of Python or JSON, or has a metric wherever `pair` matches (`name`, `value`, `share` for %).
-    A "setting" has the groups `name` and `value`. `numbers`: the line has the number of its "step"; is a "part" of the
-    step that the lines before it began, or of the one "ahead"; is a step of its own ("each"); or is numbered by
-    "updates", of which a step may have several. `alone`: what in such a line no other program prints, so that one line
-    recognizes the framework.
+    The body is a Python or JSON dict, or has one metric per match of `pair` (`name`, `value`, `share` for %). A
+    "setting" has the groups `name` and `value`. `numbers`: the line has the number of its "step"; is a "part" of the
+    current step or of the one "ahead"; is a step of its own ("each"); or is numbered by "updates", of which a step may
+    have several. `alone`: text that no other program prints, so that one line identifies the framework.
     """
 
     match: str
@@ -73,15 +72,14 @@ class LineForm:
 class Framework:
     """A framework's table.
 
-    `commit` is the version of `repository` that was read, `module` its package in Python, `configuration` where its
-    settings are found, `settings` the veRL key of each. `base`: it also has the names of another table, whose lines it
-    has if it lacks its own; `marks` distinguish them. `steps` are names of the number of a step in rows of a file,
-    `mini` those that number updates, `prefixes` what trackers put before names. A step is complete with one of the
-    metrics `ends`, or when a line is `lag` steps ahead. The training is over with one of `last`. `grows` orders
-    lines without the number of their step, `every` is the number of steps between two of them, 0 where it is not given;
-    the last line has the seconds of the training and its steps per second, `rate`. `drops_nan`: metrics that are not
-    finite are left out. `own`: its names are ours. A tracker that numbers rows by steps of an
-    `environment` has an iteration per row with the metric `iteration`.
+    `commit`: version of `repository` that was read. `module`: its Python package. `configuration`: where to find its
+    settings. `settings`: the veRL key of each. `base`: another table whose names, and missing line forms, it inherits;
+    `marks` distinguish the two. `steps`: names for the step number in file rows. `mini`: names for update numbers.
+    `prefixes`: prefixes that trackers add. A step is complete with one of the metrics `ends`, or when a line is `lag`
+    steps ahead. Training is complete with one of `last`. `grows` orders lines without step numbers, `every` is their
+    interval in steps (0: unknown); the last line has the seconds of training and its steps per second, `rate`.
+    `drops_nan`: non-finite metrics are omitted. `own`: its names are ours. A tracker that numbers rows by steps of an
+    `environment` has one iteration per row with the metric `iteration`.
     """
 
     title: str
@@ -110,7 +108,7 @@ class Framework:
 
     @functools.cached_property
     def _names(self) -> dict[str, tuple[Name, int]]:
-        """Each name with its row, and its rank among the names of the row."""
+        """Each name with its row, and its rank within the row."""
         return {name: (row, rank) for row in self.metrics for rank, name in enumerate(row.theirs)}
 
     @functools.cached_property
@@ -122,11 +120,11 @@ class Framework:
         return {}
 
     def short(self, name: str) -> str:
-        """A name without what a tracker puts before it."""
+        """A name without the prefix of a tracker."""
         return next((name.removeprefix(each) for each in self.prefixes if name.startswith(each)), name)
 
     def _ours(self, name: str, beside: Collection[str] = ()) -> tuple[str, float, int]:
-        """Our key for a name, the scale, and the rank of the name; -1 for one that is not in the table."""
+        """Our key for a name, the scale, and the name's rank; -1 if the table does not list it."""
         row, rank = self._names.get(name) or self._names.get(self.short(name)) or (None, 0)
         if row is not None and row.ours and row.unless not in beside:
             return row.ours, row.scale, rank
@@ -136,7 +134,7 @@ class Framework:
         return (f"{self.title}/{name}" if name.startswith(_OURS) and not self.own else name), 1.0, -1
 
     def translate(self, row: Mapping[str, float]) -> dict[str, float]:
-        """The metrics under our names. Those without one keep theirs, unless it is one of ours."""
+        """The metrics under our names. Unlisted metrics keep their names, unless we use the name."""
         known, others = self._plans.get(tuple(row)) or self._plan(tuple(row))
         data = {key: row[name] * scale for key, name, scale in known}
         for key, name in others:
@@ -145,7 +143,7 @@ class Framework:
         return data
 
     def _plan(self, names: tuple[str, ...]) -> tuple[list[tuple[str, str, float]], list[tuple[str, str]]]:
-        """Key, name and scale of the metrics that the table has, of several names the preferred one; the other ones."""
+        """Key, name and scale of the listed metrics (the preferred of several names), and the unlisted metrics."""
         short = {self.short(name) for name in names}
         found = sorted(((self._ours(name, short), name) for name in names), key=lambda each: -each[0][2])
         best = {key: (key, name, scale) for (key, scale, rank), name in found if rank >= 0}
@@ -156,7 +154,7 @@ class Framework:
         return plan
 
     def known(self, names: Iterable[str]) -> int:
-        """How many of these names the table has."""
+        """How many of these names the table lists."""
         rows = set()
         for name in names:
             rows |= {id(found[0]) for each in (name, self.short(name)) if (found := self._names.get(each))}
@@ -164,24 +162,24 @@ class Framework:
         return len(rows)
 
     def recognizes(self, names: Collection[str]) -> bool:
-        """Whether it has a few of these names, and one that is not a word of any program."""
+        """Whether the table lists some of these names, and at least one specific to it."""
         own = (name for name in names if self.short(name).lower() not in _common())
         return self.known(names) >= _FEW and any(self.known((name,)) for name in own)
 
     def keys(self, config: Mapping[str, Any]) -> Settings:
-        """The veRL keys that settings of the framework stand for."""
+        """The veRL keys for the framework's settings."""
         return {ours: config[theirs] for theirs, ours in self.settings.items() if config.get(theirs) is not None}
 
 
 @functools.cache
 def frameworks() -> dict[str, Framework]:
-    """All tables by the names of their files."""
+    """All tables by file name."""
     tables = {path.stem: read_tables(path) for path in sorted(_FOLDER.glob("*.toml"))}
     return {name: _made(_based(table, tables)) for name, table in tables.items()}
 
 
 def _based(table: Settings, tables: Mapping[str, Settings]) -> Settings:
-    """The table with what it has from its base."""
+    """The table with its inherited entries."""
     if "base" not in table:
         return table
     base = _based(tables[table["base"]], tables)
@@ -190,7 +188,7 @@ def _based(table: Settings, tables: Mapping[str, Settings]) -> Settings:
 
 @functools.cache
 def _common() -> frozenset[str]:
-    """Names that any program may give a metric."""
+    """Metric names common to all programs."""
     return frozenset(read_tables(_FOLDER.with_name("common_names.toml"))["names"])
 
 
@@ -200,14 +198,14 @@ def _made(table: Mapping[str, Any]) -> Framework:
 
 
 def of_names(names: Collection[str], alone: Set[str] = frozenset()) -> Framework | None:
-    """The framework of a file with these names, or with the form of the tables `alone`; None where no table fits."""
+    """The framework of a file with these names, or with line forms of the tables `alone`; None if none fits."""
     return recognized({name: names for name, each in frameworks().items() if not each.marks}, alone)
 
 
 def recognized(seen: Mapping[str, Collection[str]], alone: Set[str] = frozenset()) -> Framework | None:
-    """The framework that printed the names `seen` in lines of each table's forms, or of a table with a line `alone`.
+    """The framework that printed the names `seen`, per table, or a line of `alone`.
 
-    Of several it is the one with the most names; of equal ones veRL's, one with marks, the smallest.
+    The table with the most names wins; among equals veRL's, one with marks, the smallest.
     """
 
     def rank(name: str) -> tuple[int, bool, bool, int]:
@@ -219,7 +217,7 @@ def recognized(seen: Mapping[str, Collection[str]], alone: Set[str] = frozenset(
 
 
 def described(by: Mapping[str, Any] | None) -> Framework | None:
-    """The framework that run.yaml describes: the name of a table, or a table of the user."""
+    """The framework in run.yaml: the name of a table, or a user's table."""
     if not by:
         return None
     known = frameworks().get(str(by["table"])) if "table" in by else None
@@ -229,7 +227,7 @@ def described(by: Mapping[str, Any] | None) -> Framework | None:
 
 
 def reference(framework: Framework | None, table: Mapping[str, Any] | None = None) -> Settings | None:
-    """What run.yaml keeps of a framework, for `described`; `table` is the user's."""
+    """The framework's entry in run.yaml, for `described`; `table`: the user's."""
     if framework is None:
         return None
     every = {"every": framework.every} if framework.every else {}
@@ -244,7 +242,7 @@ _EXAMPLE = '[[metrics]] with theirs = ["reward"], ours = "critic/score/mean"'
 
 
 def user_table(path: Path) -> Settings:
-    """The table of `--names FILE`. Raises UserError for one that cannot be used, with the place."""
+    """The table of `--names FILE`. Raises UserError with the place for an invalid one."""
     try:
         table = {"title": path.stem, **read_tables(path)}
         _check("it", Framework, table)
@@ -280,7 +278,7 @@ def user_table(path: Path) -> Settings:
 
 
 def _check(place: str, kind: type, row: Mapping[str, Any]) -> None:
-    """Raises ValueError for a field of a table that is unknown, missing, or of another type."""
+    """Raises ValueError for a field that is unknown, missing or of the wrong type."""
     fields = {each.name: each for each in dataclasses.fields(kind)}
     if unknown := next((name for name in row if name not in fields), None):
         raise ValueError(f"{place} has '{unknown}', which is not one of {', '.join(fields)}")

@@ -24,7 +24,7 @@ UNKNOWN = "logged by veRL or your reward function"
 
 @dataclass(frozen=True)
 class Metric:
-    """The meaning of a metric in one line, and its unit ("" for a bare number)."""
+    """One-line meaning of a metric, and its unit ("" for a bare number)."""
 
     meaning: str
     unit: str = ""
@@ -32,7 +32,7 @@ class Metric:
 
 @functools.cache
 def describe(key: str) -> Metric:
-    """Describes a key of veRL's step line; the meaning of an unknown one is `UNKNOWN`."""
+    """Describes a key of veRL's step line; unknown keys have the meaning `UNKNOWN`."""
     name, words = _split(key)
     if metric := _look_up(name):
         return Metric(f"{metric.meaning}; {words}" if words else metric.meaning, metric.unit)
@@ -40,14 +40,14 @@ def describe(key: str) -> Metric:
 
 
 def meanings(keys: Iterable[str]) -> dict[str, str]:
-    """Keys with their meanings, in the order of the glossary, means first: the names that a wrong one may mean."""
+    """Keys with their meanings, in glossary order, means first: suggestions for a misspelled name."""
     places = {name: place for place, name in enumerate(_rows())}
     order = sorted(keys, key=lambda key: (places.get(_split(key)[0], len(places)), not key.endswith("/mean"), key))
     return {key: describe(key).meaning for key in order}
 
 
 def examples() -> list[str]:
-    """A key of each row, without those of metrics whose names depend on the run."""
+    """One key per row, without metrics whose names depend on the run."""
     keys = (
         pattern.replace("*/", "actor/", 1) if pattern.startswith("*/") else pattern.strip("*") for pattern in _rows()
     )
@@ -55,7 +55,7 @@ def examples() -> list[str]:
 
 
 def _split(key: str) -> tuple[str, str]:
-    """The name of what was measured, and the end of the key (`/max`, `/best@4/mean`) in words."""
+    """The name of the measured quantity, and the ending (`/max`, `/best@4/mean`) in words."""
     if variant := _VARIANT.search(key):
         kind, count, over = variant.groups()
         words = _VARIANTS[kind].format(n=count) if (kind, count) != ("mean", "1") else "one response per prompt"

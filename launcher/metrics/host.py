@@ -1,4 +1,4 @@
-"""What else used the CPUs of the host during a step: ppo-tui's own metrics, and whether that explains a slow step."""
+"""CPU use of other processes on the host during a step (ppo-tui's own metrics), and whether it explains a slow step."""
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
@@ -13,8 +13,8 @@ _MAIN = 0.05  # of the usual step
 
 
 class HostLoad(NamedTuple):
-    """Means over a step: the load average, cores of the host, in use by anything, by programs other than the run and by
-    other guests of its hypervisor; `waiting` is the share of the time in which a task waited for a core (PSI).
+    """Means over a step: load average, cores, cores in use by all processes, by other programs, and by other guests of
+    the hypervisor; `waiting`: share of time in which a task waited for a core (PSI).
     """
 
     load: float
@@ -26,13 +26,13 @@ class HostLoad(NamedTuple):
 
     @classmethod
     def of(cls, data: Mapping[str, float]) -> "HostLoad | None":
-        """The load of the host in a step, from its metrics; None if the step was not sampled."""
+        """The host load of a step, from its metrics; None if not sampled."""
         found = {name: data[PREFIX + key] for name, key in _KEYS.items() if PREFIX + key in data}
         return cls(**found) if found.keys() >= _NEEDED and found["cores"] > 0 else None
 
     @classmethod
     def mean(cls, loads: Sequence["HostLoad"]) -> "HostLoad":
-        """The means of some samples."""
+        """The means of several samples."""
         waits = [load.waiting for load in loads if load.waiting is not None]
         names = [name for name in cls._fields if name != "waiting"]
         means = {name: fmean(getattr(load, name) for load in loads) for name in names}
@@ -45,7 +45,7 @@ class HostLoad(NamedTuple):
 
     @property
     def crowded(self) -> bool:
-        """Whether others take so much of the CPUs that the run lacks them."""
+        """Whether other processes use so much of the CPUs that the run lacks them."""
         full = self.busy + self.stolen >= _BUSY * self.cores
         return full and max(self.others / _TAKEN, self.stolen / _STOLEN) >= self.cores
 
@@ -74,7 +74,7 @@ LOAD = (PREFIX + "load",)
 
 
 def slow_together(now: Mapping[str, float], usual: Mapping[str, float]) -> bool:
-    """Whether all main stages of a step took longer than usual (seconds by stage), so no single one is the reason."""
+    """Whether all main stages were slower than usual (seconds by stage), so that no single one is the reason."""
     whole = sum(usual.values())
     main = [name for name, seconds in usual.items() if seconds > _MAIN * whole and seconds > 0]
     return len(main) > 1 and all(now.get(name, 0.0) > _SLOW * usual[name] for name in main)

@@ -1,4 +1,4 @@
-"""Standard errors of means: for autocorrelated steps and for seeds."""
+"""Standard errors of means of autocorrelated steps and of seeds."""
 
 import math
 import statistics
@@ -22,7 +22,7 @@ _MOST = 50  # maximum number of seeds that is suggested
 class Error(NamedTuple):
     """The standard error of a mean and its degrees of freedom.
 
-    `loose`: it was multiplied by `_LOOSE`, because the steps are too autocorrelated for an exact error.
+    `loose`: multiplied by `_LOOSE`, as the steps are too autocorrelated for an exact error.
     """
 
     size: float
@@ -30,17 +30,17 @@ class Error(NamedTuple):
     loose: bool = False
 
     def reach(self, level: float = LEVEL) -> float:
-        """Half the width of the interval around the mean, at a level of 0 to 1."""
+        """Half-width of the interval around the mean, at a level of 0 to 1."""
         return self.size * quantile((1 + level) / 2, self.freedom) if self.size else 0.0
 
 
 def of_steps(values: Sequence[float], level: float = LEVEL) -> Error | None:
-    """The error of the mean of consecutive steps for an interval at this level; None for fewer than twelve.
+    """The error of a mean over consecutive steps, for an interval at this level; None for fewer than twelve.
 
-    The longer blocks of consecutive steps are, the less their means depend on each other. The error is that of the
-    block means with the widest interval over all block lengths that leave four blocks (Flyvbjerg and Petersen, J. Chem.
-    Phys. 91, 1989, with the t quantile of Ibragimov and Müller, JBES 28, 2010). The usual block bootstrap has too
-    narrow intervals for as few steps as runs have; docs/evidence/compare.md has the figures.
+    The longer blocks of steps are, the less their means depend on each other. The result is the error of the block
+    means with the widest interval over all block lengths with at least four blocks (Flyvbjerg and Petersen, J. Chem.
+    Phys. 91, 1989, with the t quantile of Ibragimov and Müller, JBES 28, 2010). The usual block bootstrap is too narrow
+    for so few steps; see docs/evidence/compare.md.
     """
     if len(values) < FEWEST:
         return None
@@ -54,15 +54,15 @@ def of_steps(values: Sequence[float], level: float = LEVEL) -> Error | None:
 
 
 def of_blocks(values: Sequence[float]) -> Error:
-    """The error of the mean of at least four values by the means of four consecutive blocks.
+    """The error of the mean of at least four values, from the means of four consecutive blocks.
 
-    For values whose noise is short compared with a block, such as seconds per step (Ibragimov and Müller, as above).
+    For noise much shorter than a block, such as seconds per step (Ibragimov and Müller, as above).
     """
     return _of_independent(_block_means(values, len(values) // _BLOCKS))
 
 
 def of_seeds(first: Sequence[float], second: Sequence[float]) -> Error | None:
-    """The error of the difference between two groups' means, from one value per run; None for one run in each.
+    """The error of the difference of two group means, with one value per run; None for one run in each.
 
     Welch's error; with fewer than three runs in a group Student's, which assumes equal variances.
     """
@@ -81,7 +81,9 @@ def of_seeds(first: Sequence[float], second: Sequence[float]) -> Error | None:
 
 
 def seeds_needed(difference: float, spread: float, level: float = LEVEL) -> int | None:
-    """Runs per group that show this gap in 4 of 5 cases; None above 50. `spread`: standard deviation in a group."""
+    """Runs per group that detect this difference in 4 of 5 cases; None above 50. `spread`: standard deviation within a
+    group.
+    """
     for count in range(2, _MOST + 1):
         freedom = 2 * count - 2
         reach = quantile((1 + level) / 2, freedom) + quantile(_POWER, freedom)
@@ -92,7 +94,7 @@ def seeds_needed(difference: float, spread: float, level: float = LEVEL) -> int 
 
 @cache
 def quantile(share: float, freedom: float) -> float:
-    """The quantile of Student's t for a share above a half; `freedom` of 1 or more, rounded to a tenth.
+    """The quantile of Student's t for a share above 0.5; `freedom` of at least 1, rounded to a tenth.
 
     With t = tan(x) √freedom, its density is that of cos(x)^(freedom - 1).
     """
@@ -111,7 +113,7 @@ def _of_independent(values: Sequence[float]) -> Error:
 
 
 def _block_means(values: Sequence[float], length: int) -> list[float]:
-    """The means of consecutive blocks; values that do not fill a block are dropped at the beginning."""
+    """Means of consecutive blocks; surplus values are dropped at the start."""
     if length == 1:
         return list(values)
     starts = range(len(values) % length, len(values), length)
@@ -126,7 +128,7 @@ def _lengths(count: int) -> Iterator[int]:
 
 
 def _scales(count: int) -> Iterator[int]:
-    """Block lengths at which autocorrelation is measured: slow changes show when blocks average out fast ones."""
+    """Block lengths for measuring autocorrelation: slow changes appear when blocks average out fast ones."""
     length = 1
     while length == 1 or count // length >= _SCALE:
         yield length
@@ -134,7 +136,7 @@ def _scales(count: int) -> Iterator[int]:
 
 
 def _time(values: Sequence[float]) -> float:
-    """Steps per effectively independent step: (1 + r) / (1 - r), r the autocorrelation at lag 1.
+    """Steps per effectively independent step: (1 + r) / (1 - r), with r the lag-1 autocorrelation.
 
     r is corrected for the bias of short series (Kendall, Biometrika 41, 1954).
     """

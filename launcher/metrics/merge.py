@@ -1,8 +1,8 @@
 """Merges veRL's console and file logger into one record per step.
 
-The console may lose its last step (Ray's log forwarder ends with the driver) and old versions round in it; the
-file logger writes nan and inf as null. So the file's digits win, a console nan or inf beats the file's null,
-and a step of either source exists.
+The console may lose its last step (Ray's log forwarder ends with the driver), and old versions round its numbers. The
+file logger writes nan and inf as null. So the file's digits win, a console nan or inf replaces the file's null, and a
+step in either source counts.
 """
 
 import math
@@ -15,7 +15,7 @@ GRACE = 5.0  # seconds a step waits for its other source: Ray forwards console l
 
 
 def merge(console: dict[str, float] | None, file: dict[str, float] | None) -> dict[str, float]:
-    """The metrics of one step from its one or two sources."""
+    """The metrics of one step from one or two sources."""
     if not console or not file:
         return dict(file or console or {})
     merged = {**console, **file}
@@ -28,8 +28,7 @@ def merge(console: dict[str, float] | None, file: dict[str, float] | None) -> di
 class Merger:
     """Pairs the two sources of one attempt and returns each step once, in order.
 
-    `both`: a file logger is expected; without one, steps of the console do not wait. `date` dates those that came at
-    once.
+    `both`: a file logger is expected; without one, console steps do not wait. `date` dates steps that arrive together.
     """
 
     def __init__(self, both: bool, date: Callable[[Sequence[StepRecord]], None] | None = None) -> None:
@@ -45,24 +44,24 @@ class Merger:
         return step in self._waiting
 
     def console(self, step: int, data: dict[str, float], offset: int, now: float) -> None:
-        """A step line of the console, which starts at byte `offset`."""
+        """Takes in a step line of the console, which starts at byte `offset`."""
         if self._fresh(step, data) and is_step(step):
             self._console[step] = data
             record = self._waiting.setdefault(step, StepRecord(step, now, offset, {}))
             record.log_offset = offset
 
     def file(self, step: int, data: dict[str, float], now: float) -> None:
-        """A record of the file logger."""
+        """Takes in a record of the file logger."""
         if self._fresh(step, data):
             self._file[step] = data
             self._waiting.setdefault(step, StepRecord(step, now, None, {}))
 
     def _fresh(self, step: int, data: Mapping[str, float]) -> bool:
-        """Whether it is a step that was not returned, or a validation that was logged after its step."""
+        """Whether the step is new, or has a validation logged after it."""
         return step not in self._done or not (self._both or trains(data))
 
     def take(self, now: float = math.inf, most: int = sys.maxsize) -> list[StepRecord]:
-        """Removes and returns the steps that are complete or have waited `GRACE` (all of them at `now` = infinity)."""
+        """Removes and returns steps that are complete or have waited `GRACE` (all of them at `now` = infinity)."""
         ready: list[StepRecord] = []
         for step, record in sorted(self._waiting.items()):
             complete = not self._both or (step in self._console and step in self._file)

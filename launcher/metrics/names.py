@@ -1,4 +1,4 @@
-"""The main metrics, each with its names in order of preference, and those that the user pinned."""
+"""The main metrics with their names in order of preference, and the user's pinned metrics."""
 
 from typing import Literal, NamedTuple
 
@@ -19,10 +19,10 @@ MOST_PINS = 4
 
 
 class Chart(NamedTuple):
-    """A metric of the main charts: its title, a word for it in a line of text, its names.
+    """A metric of the main charts: its title, its word in running text, its names.
 
-    `rules` are the families of health rules about it. `other` stands next to the value: its best, usual or first one,
-    the number of GPUs, the longest response. `missing` replaces the chart of a run that never logs it.
+    `rules`: its families of health rules. `other`: a second number next to the value (best, usual or first value,
+    number of GPUs, longest response). `missing`: the replacement if a run never logs it.
     """
 
     title: str
@@ -45,7 +45,7 @@ FEW = 4  # charts, where there is little room
 
 
 def charts(*stores: SeriesStore) -> tuple[Chart, ...]:
-    """The main charts of these runs, the most important first; drift and the last one depend on what they log."""
+    """The main charts of these runs, most important first; drift and the last chart depend on the logged metrics."""
     second = drift(*stores)
     stale = second is not OF_RESPONSES and any(map(asynchronous, stores))
     return (
@@ -59,10 +59,10 @@ def charts(*stores: SeriesStore) -> tuple[Chart, ...]:
 
 
 def drift(*stores: SeriesStore) -> Chart:
-    """The metric that shows how far the policy of these runs moves: the KL to the reference, if one of them logs it.
+    """The metric for the policy's drift in these runs: the KL to the reference, if one run logs it.
 
-    Without a reference, the first of these that is not constant: age of the responses (asynchronous runs), drift within
-    a step, share of clipped tokens. The last two are always 0 with one update per batch.
+    Otherwise the first of these that varies: age of the responses (asynchronous runs), drift within a step, share of
+    clipped tokens. The last two are always 0 with one update per batch.
     """
     for metric in _DRIFTS:
         logged = [series[1] for store in stores if (series := store.first_of(*metric.keys))]
@@ -72,26 +72,28 @@ def drift(*stores: SeriesStore) -> Chart:
 
 
 def asynchronous(store: SeriesStore) -> bool:
-    """Whether a run trained on responses of older weights."""
+    """Whether a run trains on responses of older weights."""
     staleness = store.first_of(*STALENESS)
     return staleness is not None and _moves(staleness[1])
 
 
 def _moves(series: Series) -> bool:
-    """Whether a metric was ever anything but 0."""
+    """Whether a metric was ever nonzero."""
     span = series.span(0, series.steps[-1]) if len(series) else None
     return span is not None and (span.low != 0 or span.high != 0)
 
 
 def pinned() -> list[str]:
-    """The pinned keys in the order of pinning; empty if the file is missing, broken or of other users."""
+    """The pinned keys in order; empty if the file is missing, invalid or owned by another user."""
     keys = None if foreign(layout_file()) else read_json(layout_file()).get("pins")
     good = [key for key in keys if isinstance(key, str) and key] if isinstance(keys, list) else []
     return list(dict.fromkeys(good))[:MOST_PINS]
 
 
 def toggle(key: str) -> bool:
-    """Pins or unpins a key; after `MOST_PINS` unpins the oldest. Returns whether it is. Raises UserError, OSError."""
+    """Pins or unpins a key; beyond `MOST_PINS`, unpins the oldest. Returns whether the key is pinned. Raises UserError,
+    OSError.
+    """
     path, keys = obeyed(layout_file()), pinned()
     now = key not in keys
     keys = [*keys, key][-MOST_PINS:] if now else [other for other in keys if other != key]

@@ -25,8 +25,8 @@ _WORDS = {
 class StepRecord:
     """All metrics of one training step (or of the validation before it, step 0).
 
-    `t`: when the step was read, in unix seconds. `log_offset`: the byte in console.log where its line starts, None
-    when only veRL's file logger had it. `data`: floats, nan and inf included.
+    `t`: unix time when the step was read. `log_offset`: byte offset of its line in console.log, None if only veRL's
+    file logger has it. `data`: floats, including nan and inf.
     """
 
     step: int
@@ -43,7 +43,7 @@ class StepRecord:
 
     @classmethod
     def from_line(cls, line: bytes) -> "StepRecord | None":
-        """The record of one line of steps.jsonl; None when the line is not one."""
+        """The record in a line of steps.jsonl; None for other lines."""
         record = parse_object(line)
         if record is None or not is_step(record.get("step")):
             return None
@@ -57,7 +57,7 @@ class StepRecord:
 
 
 def float_of(value: float) -> float:
-    """A JSON number as a float; one beyond the range of floats is infinite."""
+    """A JSON number as a float; infinite beyond the range of floats."""
     try:
         return float(value)
     except OverflowError:
@@ -65,24 +65,24 @@ def float_of(value: float) -> float:
 
 
 def is_step(value: Any) -> bool:
-    """Whether a value can be the number of a step."""
+    """Whether a value can be a step number."""
     return type(value) is int and 0 <= value <= LARGEST_STEP
 
 
 def trains(data: Mapping[str, float]) -> bool:
-    """Whether these are the metrics of a training step, and not of a validation alone (step 0)."""
+    """Whether these are metrics of a training step, not only of a validation (step 0)."""
     return any(key.startswith(("actor/", "critic/")) for key in data)
 
 
 def jsonable(data: Mapping[str, float]) -> dict[str, float | str]:
-    """`data` with nan and infinities as the strings "nan", "inf", "-inf": JSON has no such numbers."""
+    """`data` with nan and infinities as the strings "nan", "inf", "-inf", which JSON numbers lack."""
     if math.isfinite(sum(data.values())):  # nearly every step
         return dict(data)
     return {key: value if math.isfinite(value) else str(float(value)) for key, value in data.items()}
 
 
 def read_metrics(raw: Any) -> dict[str, float]:
-    """The numbers of a JSON object: null is nan, words for nan and infinity are read, the rest is dropped."""
+    """The numbers of a JSON object: null becomes nan, nan and infinity as words are parsed, others are dropped."""
     if not isinstance(raw, dict):
         return {}
     if {float}.issuperset(map(type, raw.values())):  # nearly every step, of up to a hundred metrics
@@ -102,7 +102,7 @@ def read_metrics(raw: Any) -> dict[str, float]:
 
 
 def parse_object(line: bytes) -> dict[str, Any] | None:
-    """Parses a JSON object, or returns None. Python's parser comes last: it reads the bare words NaN and Infinity."""
+    """Parses a JSON object; None if invalid. Python's parser comes last: it accepts the bare words NaN and Infinity."""
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError:
@@ -116,7 +116,7 @@ def parse_object(line: bytes) -> dict[str, Any] | None:
 
 
 def parse_record(line: bytes) -> tuple[int, dict[str, float]] | None:
-    """Step and metrics of a line of veRL's file logger, `{"step": n, "data": {...}}`, null as nan; None: no record."""
+    """Step and metrics of a file-logger line `{"step": n, "data": {...}}`, null as nan; None for other lines."""
     record = parse_object(line)
     if record is None or not is_step(record.get("step")) or not isinstance(record.get("data"), dict):
         return None

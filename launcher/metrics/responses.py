@@ -1,7 +1,7 @@
 """Metrics of a step's responses: `responses/...` of `StepRecord.data`.
 
-Every response counts for solved prompts. Metrics of the text use at most SAMPLED responses per step, and the beginning
-and the end of a long one.
+Shares of solved prompts use every response. Text metrics use at most SAMPLED responses per step, and only start and end
+of long ones.
 """
 
 import re
@@ -54,7 +54,7 @@ class _Text(NamedTuple):
 
 
 class ResponseFigures:
-    """Computes the metrics of a run's steps, in their order. The memory of its prompts is bounded."""
+    """Computes response metrics of a run, step by step. Remembers a limited number of prompts."""
 
     def __init__(self) -> None:
         self._low, self._high = inf, -inf  # scores so far
@@ -62,7 +62,7 @@ class ResponseFigures:
         self._kinds = Counter[int]()  # prompts that were seen more than once, by their bits
 
     def of(self, rows: Sequence[Row]) -> dict[str, float]:
-        """The metrics of one step's rows in veRL's rollout dump; those without the needed columns are left out."""
+        """The metrics of one step's rows of veRL's rollout dump, without those whose columns are missing."""
         rows = [row for row in rows if isinstance(row.get("output"), str)]
         rights = self._rights(rows)
         solved = self._solved(rows, rights)
@@ -70,9 +70,9 @@ class ResponseFigures:
         return {PREFIX + name: value for part in parts for name, value in part.items()}
 
     def _rights(self, rows: Sequence[Row]) -> list[bool | None]:
-        """Whether each response is right: by veRL's accuracy, or by a score that has few values.
+        """Whether each response is right: by veRL's accuracy, or by a score with few values.
 
-        While no score was that of a right response, a high one may only be the best so far.
+        Until a score is clearly that of a right response, a high one may only be the best so far.
         """
         scores = [_number(row.get("score")) for row in rows]
         finite = [score for score in scores if isfinite(score)]
@@ -117,7 +117,7 @@ class ResponseFigures:
 
 
 def _audit(rows: Sequence[Row]) -> dict[str, float]:
-    """The mean of `audit` or `acc`, which the reward function returns with the score and veRL does not use."""
+    """The mean of `audit` or `acc`, which the reward function returns with the score and veRL ignores."""
     for name in ("audit", "acc"):
         values = [value for row in rows if isfinite(value := _number(row.get(name)))]
         if values and isfinite(mean := sum(values) / len(values)):
@@ -126,7 +126,7 @@ def _audit(rows: Sequence[Row]) -> dict[str, float]:
 
 
 def _groups(rows: Sequence[Row], rights: Sequence[bool | None]) -> dict[str, float]:
-    """Of the prompts with several responses: the shares with equal scores, with all right, with all wrong."""
+    """Among prompts with several responses, the shares with equal scores, all right and all wrong."""
     members: dict[str, list[int]] = defaultdict(list)
     for place, row in enumerate(rows):
         members[_group(row)].append(place)
@@ -144,8 +144,8 @@ def _groups(rows: Sequence[Row], rights: Sequence[bool | None]) -> dict[str, flo
 
 
 def _advantages(rows: Sequence[Row], groups: Sequence[Sequence[int]]) -> dict[str, float]:
-    """The highest and the lowest advantage that follow from the scores: their distance from the mean of their group, in
-    standard deviations. Of groups with different finite scores.
+    """The highest and lowest advantage computed from the scores: distance from the group mean in standard deviations.
+    Groups without different finite scores are excluded.
     """
     ends = list[float]()
     for places in groups:
@@ -158,7 +158,9 @@ def _advantages(rows: Sequence[Row], groups: Sequence[Sequence[int]]) -> dict[st
 
 
 def _longer_pays(rows: Sequence[Row], groups: Iterable[Sequence[int]]) -> float:
-    """Of pairs of responses to one prompt: the share whose longer one scores higher, less that of a lower score."""
+    """Among response pairs of one prompt, the share whose longer response scores higher minus the share where it scores
+    lower.
+    """
     signs = list[int]()
     for places in groups:
         found = [(len(rows[place]["output"]), _number(rows[place].get("score"))) for place in places[:_COMPARED]]
@@ -168,8 +170,8 @@ def _longer_pays(rows: Sequence[Row], groups: Iterable[Sequence[int]]) -> float:
 
 
 def _prompts(rows: Sequence[Row]) -> dict[str, float]:
-    """The share of the most frequent one of several prompts that are equal; of those with one word where others have
-    many, apart from what all begin and end with.
+    """The share of the most frequent prompt, if repeated; the share of one-word prompts among longer ones, without
+    their common start and end.
     """
     groups = {_group(row): _prompt(row) for row in rows}
     most = max(Counter(groups.values()).values(), default=0)
@@ -185,7 +187,7 @@ def _prompts(rows: Sequence[Row]) -> dict[str, float]:
 
 
 def _same_start(texts: Sequence[str]) -> int:
-    """Characters up to the last space that all texts begin with."""
+    """Length in characters of the common start of all texts, up to its last space."""
     least, most = min(texts), max(texts)
     shared = next((place for place, (a, b) in enumerate(zip(least, most, strict=False)) if a != b), len(least))
     return least.rfind(" ", 0, shared) + 1
@@ -201,7 +203,7 @@ def _lengths(rows: Sequence[Row], rights: Sequence[bool | None]) -> dict[str, fl
 
 
 def _texts(rows: Sequence[Row]) -> dict[str, float]:
-    """Metrics of the text of some responses: those to the prompts with the smallest hashes."""
+    """Text metrics of a sample of responses: those to the prompts with the smallest hashes."""
     by_prompt: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         by_prompt[_prompt(row)].append(row)
@@ -235,9 +237,9 @@ def _texts(rows: Sequence[Row]) -> dict[str, float]:
 
 
 def _largest_cluster(texts: Iterable[frozenset[tuple[str, ...]]]) -> int:
-    """Size of the largest set of texts that share most of their 4-grams with the first of the set.
+    """Size of the largest set of texts that share most 4-grams with its first text.
 
-    It compares texts that share one of their four 4-grams with the smallest hashes (MinHash, Broder 1997).
+    Compares texts that share one of their four 4-grams with the smallest hashes (MinHash, Broder 1997).
     """
     leaders: list[frozenset[tuple[str, ...]]] = []
     sizes: list[int] = []
@@ -257,10 +259,10 @@ def _largest_cluster(texts: Iterable[frozenset[tuple[str, ...]]]) -> int:
 
 
 def _dependence(texts: Sequence[Sequence[_Text]]) -> dict[str, float]:
-    """Whether a response is closer to another one to its prompt than to one to the next prompt.
+    """How much closer a response is to another response of its prompt than to one of the next prompt.
 
-    1: always; 0: equally close to both, so that responses ignore their prompt (template collapse). A cheap stand-in for
-    the mutual information of arXiv 2604.06268.
+    1: always closer; 0: equally close, so that responses ignore their prompt (template collapse). A cheap substitute
+    for the mutual information of arXiv 2604.06268.
     """
     several = [group for group in texts if len(group) > 1]
     nearer = []
@@ -278,19 +280,19 @@ def _shared(one: frozenset[Any], other: frozenset[Any]) -> float:
 
 
 def _field(response: str) -> str | None:
-    """The text of the last field of an answer."""
+    """The text of an answer's last field."""
     fields = [match[match.lastindex or 0] for match in _ANSWER.finditer(response[-_END:])]
     return fields[-1] if fields else None
 
 
 def _format_only(field: str | None, truth: str) -> bool:
-    """Whether the field of the answer has no digit (no letter or digit, when the truth is not a number)."""
+    """Whether the answer's field has no digit (no letter or digit, if the truth is not a number)."""
     answers = str.isdigit if any(map(str.isdigit, truth)) else str.isalnum
     return field is not None and not any(map(answers, field))
 
 
 def _gives(response: str, truth: str) -> bool:
-    """Whether the last number of the answer, or of a response without a field for it, is the truth."""
+    """Whether the last number of the answer field (without one, of the response) is the truth."""
     field = _field(response)
     numbers = _NUMBER.findall(response if field is None else field)
     return bool(numbers) and numbers[-1].replace(",", "") == truth.replace(",", "")
@@ -302,7 +304,7 @@ def _prompt(row: Row) -> str:
 
 
 def _group(row: Row) -> str:
-    """The group of a response: the prompt's part of veRL's id `{prompt}_{response}_{output}`, or the prompt itself."""
+    """The group of a response: the prompt part of veRL's id `{prompt}_{response}_{output}`, or the prompt itself."""
     uid = row.get("uid")
     parts = uid.rsplit("_", 2) if isinstance(uid, str) else []
     return parts[0] if len(parts) == 3 and parts[1].isdigit() and parts[2].isdigit() else _prompt(row)

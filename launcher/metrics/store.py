@@ -1,8 +1,8 @@
-"""All metrics of a run in memory: small, append-only, quick to draw at any width.
+"""All metrics of a run in memory: compact, append-only, fast to draw at any width.
 
-10,000 steps of 100 keys are a million doubles (12 MB with their steps). A chart asks for a few hundred
-columns; a pyramid of minimum, maximum and last value per block answers without touching every point, and a
-spike in one step is never averaged away.
+10,000 steps of 100 keys are a million doubles (12 MB with their steps). A chart needs a few hundred columns; a pyramid
+of minimum, maximum and last value per block provides them without reading every point, and keeps spikes of single
+steps.
 """
 
 import math
@@ -18,7 +18,7 @@ _FAN = 16  # points per block of the first level, blocks per block of each highe
 
 
 class Span(NamedTuple):
-    """Lowest, highest and last finite value of a stretch of steps."""
+    """Lowest, highest and last finite value of a range of steps."""
 
     low: float
     high: float
@@ -26,7 +26,7 @@ class Span(NamedTuple):
 
 
 class _Level:
-    """Minimum, maximum and last finite value per full block; nan where a block holds no finite value."""
+    """Minimum, maximum and last finite value per full block; nan for blocks without finite values."""
 
     __slots__ = ("highs", "lasts", "lows")
 
@@ -44,7 +44,7 @@ class _Level:
 
 
 def _span(lows: "array[float]", highs: "array[float]", lasts: "array[float]") -> Span | None:
-    """Joins several spans; if all values are finite, a faster way is used."""
+    """Joins several spans; faster if all values are finite."""
     if not lows:
         return None
     total = sum(lows) + sum(highs)
@@ -59,8 +59,8 @@ def _span(lows: "array[float]", highs: "array[float]", lasts: "array[float]") ->
 class Series:
     """One key's values over the steps of a run.
 
-    `steps` (ascending) and `values` (nan and inf as logged) are parallel arrays; steps without the key are
-    left out. `cuts` counts removals of values: while it stays, the series only grew.
+    `steps` (ascending) and `values` (nan and inf as logged) are parallel arrays; steps without the key are omitted.
+    `cuts` counts removals of values: while unchanged, the series only grew.
     """
 
     __slots__ = ("_levels", "cuts", "steps", "values")
@@ -85,7 +85,7 @@ class Series:
         self.values.frombytes(pack(f"{len(values)}d", *values))  # an array takes four times as long, one by one
 
     def cut(self, step: int) -> None:
-        """Removes the values of `step` and later ones: a resumed attempt repeats them."""
+        """Removes the values from `step` on, which a resumed attempt repeats."""
         keep = bisect_left(self.steps, step)
         del self.steps[keep:], self.values[keep:]
         self._levels.clear()
@@ -97,7 +97,7 @@ class Series:
         return self.values[-1] if self.values else None
 
     def at(self, step: int) -> float | None:
-        """The value of one step; None when the step lacks the key."""
+        """The value of one step; None if the step lacks the key."""
         i = bisect_left(self.steps, step)
         return self.values[i] if i < len(self.steps) and self.steps[i] == step else None
 
@@ -106,13 +106,13 @@ class Series:
         return self._span(bisect_left(self.steps, first), bisect_left(self.steps, last + 1))
 
     def columns(self, first: int, last: int, count: int) -> list[Span | None]:
-        """The steps `first` to `last` in `count` columns of equal width; None where no value is finite."""
+        """The steps `first` to `last` in `count` columns of equal width; None for columns without finite values."""
         width = (last - first + 1) / count
         edges = [bisect_left(self.steps, first + math.ceil(i * width)) for i in range(count + 1)]
         return [self._span(edges[i], edges[i + 1]) for i in range(count)]
 
     def _span(self, start: int, stop: int) -> Span | None:
-        """The span of the values `start` to `stop` (indices): blocks from the pyramid, the ends one by one."""
+        """The span of the values `start` to `stop` (indices): blocks from the pyramid, the ends value by value."""
         if stop - start <= 4 * _FAN:
             values = self.values[start:stop]
             return _span(values, values, values)
@@ -137,7 +137,7 @@ class Series:
         return Span(min(span.low for span in spans), max(span.high for span in spans), spans[-1].last)
 
     def _grow(self) -> None:
-        """Adds the blocks that became full since the last call."""
+        """Adds blocks that filled up since the last call."""
         values, depth, size = self.values, 0, len(self.values) // _FAN
         while size:
             if depth == len(self._levels):
@@ -153,10 +153,9 @@ class Series:
 
 
 class SeriesStore:
-    """Every key of a run. Attempts are joined: where a resumed attempt repeats steps, the newer values hold.
+    """All keys of a run over all attempts; newer values win where a resumed attempt repeats steps.
 
-    `seams` holds the first step of each attempt after the first. `times` maps positions in `steps` to unix
-    seconds.
+    `seams`: first step of each attempt after the first. `times`: unix seconds by position in `steps`.
     """
 
     def __init__(self) -> None:
@@ -167,7 +166,7 @@ class SeriesStore:
         self._attempt: int | None = None
 
     def add(self, record: StepRecord, attempt: int = 1) -> None:
-        """Adds one step of an attempt. It replaces an earlier record of this step."""
+        """Adds one step of an attempt, replacing an earlier record of this step."""
         step = record.step
         if self._attempt is not None and attempt != self._attempt:
             self.seams.append(step)
@@ -199,7 +198,7 @@ class SeriesStore:
 
     @staticmethod
     def _alike(records: Sequence[StepRecord], begin: int) -> int:
-        """The end of the run of steps that have the same keys in the same order."""
+        """The end of the range of consecutive steps with identical keys."""
         step, keys = records[begin].step, list(records[begin].data)
         end = begin + 1
         while end < len(records) and records[end].step > step and list(records[end].data) == keys:
@@ -221,15 +220,15 @@ class SeriesStore:
             series.cut(step)
 
     def keys(self) -> list[str]:
-        """All keys that had a value, sorted."""
+        """All keys with values, sorted."""
         return sorted(self._series)
 
     def get(self, key: str) -> Series | None:
-        """The series of a key, None when it was never logged."""
+        """The series of a key; None if never logged."""
         return self._series.get(key)
 
     def first_of(self, *keys: str) -> tuple[str, Series] | None:
-        """The first of several names under which a metric was logged."""
+        """The first logged series among several names of a metric."""
         return next(((key, self._series[key]) for key in keys if key in self._series), None)
 
     @property

@@ -1,4 +1,4 @@
-"""The parts of a step's time by the names of its stages (launcher/timing/stages.toml), and the rest."""
+"""Step time by parts, from the names of its stages (launcher/timing/stages.toml), and the remaining time."""
 
 import math
 import statistics
@@ -25,7 +25,7 @@ RECENT = 20  # steps of the median that is "usual"
 
 @dataclass(frozen=True)
 class Split:
-    """Seconds of the parts of one step, in the order of `PARTS` with `other` at the end, and of the whole."""
+    """Seconds per part of one step, in the order of `PARTS` and then `other`, and the total."""
 
     parts: dict[str, float]
 
@@ -39,16 +39,16 @@ class Split:
 
 
 def seconds_of(data: Mapping[str, float]) -> float:
-    """How long a step took with its validation and saving; 0 when it was not logged."""
+    """Duration of a step with validation and saving; 0 if not logged."""
     step = data.get("timing_s/step", data.get("perf/time_per_step", 0.0))
     parts = (step, data.get("timing_s/testing", 0.0), data.get("timing_s/save_checkpoint", 0.0))
     return sum(part for part in parts if 0 <= part < 1e7)  # neither nan nor nonsense
 
 
 def date_log(records: Sequence[StepRecord], read: float, before: float, written: float) -> None:
-    """Dates the steps of a log that were `read` at once: by the log, or back from when it was `written` last.
+    """Dates steps that were read from a log at once (`read`): by the log, or backwards from its last write (`written`).
 
-    A step without a duration took as long as the others since the one `before`; 0: there was none.
+    A step without a duration gets an equal share of the time since the step `before` (0: none).
     """
     share = (written - before) / len(records) if before and records else 0.0
     for record in reversed(records):
@@ -57,13 +57,13 @@ def date_log(records: Sequence[StepRecord], read: float, before: float, written:
 
 
 def last_split(store: SeriesStore) -> Split | None:
-    """The newest step that logs its times; None without one."""
+    """The newest step with logged times; None without one."""
     timed = store.first_of(*STEP)
     return _split(store, timed[1].steps[-1]) if timed and timed[1].steps else None
 
 
 def usual_split(store: SeriesStore) -> Split | None:
-    """The median of each part over the recent steps; None before there are two."""
+    """The median of each part over the recent steps; None with fewer than two."""
     timed = store.first_of(*STEP)
     if timed is None:
         return None
@@ -74,7 +74,7 @@ def usual_split(store: SeriesStore) -> Split | None:
 
 
 def _split(store: SeriesStore, step: int) -> Split | None:
-    """The split of one step; None when its total or all of its parts are missing."""
+    """The split of one step; None if its total or all parts are missing."""
     timed = store.first_of(*STEP)
     whole = timed[1].at(step) if timed else None
     if whole is None or not math.isfinite(whole):

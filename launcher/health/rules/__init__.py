@@ -1,4 +1,4 @@
-"""All rules, in the order of rules.toml: so the checklist shows them when nothing is on."""
+"""All rules, in the order of rules.toml, which is the order of a checklist without flags."""
 
 from launcher.health.catalogue import rules
 from launcher.health.rules import critic, entropy, errors, kl, length, mismatch, numbers, reward, system, validation

@@ -1,4 +1,4 @@
-"""What every rule is made of."""
+"""The base class of all rules."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ from launcher.record.levels import CRITICAL, NOTICE, OK, WARM, WARN, Level
 
 @dataclass(frozen=True)
 class Setup:
-    """The setup of a rule: GiB of "GPU" and "host", tokens in the vocabulary, validation rows; None: unknown."""
+    """A rule's setup: memory of "GPU" and "host" in GiB, vocabulary in tokens, validation rows; None: unknown."""
 
     config: RunConfig
     limits: Limits
@@ -35,9 +35,9 @@ class Setup:
 class Rule:
     """One row of the checklist.
 
-    `judge` gets the steps in order and returns None when a metric that it needs is missing from this step: then nothing
-    about the rule moves. Its level comes from clauses, through `compare`: so it cannot differ from the limits that are
-    shown. Texts, limits and advice are in rules.toml, and the past of a metric is in its model, which all rules share.
+    `judge` receives the steps in order. It returns None if a required metric is missing at this step; the state then
+    does not change. `compare` computes the level from clauses, so that it cannot differ from the displayed limits.
+    Texts, limits and advice are in rules.toml; all rules share the models of the metrics.
     """
 
     id: ClassVar[str]
@@ -61,17 +61,17 @@ class Rule:
 
     @classmethod
     def not_applicable(cls, setup: Setup) -> str | None:
-        """Why the run's configuration leaves nothing to judge; None when it does."""
+        """Why the rule does not apply to the run's configuration; None if it does."""
         return REASONS[rules()[cls.id].applies](setup.config)
 
     def judge(self, frame: Frame) -> Reading | None:
-        """The rule's opinion on a training step."""
+        """The rule's reading of a training step."""
         values = list(map(frame.get, self.needs))
         reading = None if None in values else self.rate(frame, *values)
         return reading if reading is None else self.with_harm(reading, values[0] if values else None)
 
     def with_harm(self, reading: Reading, x: float | None) -> Reading:
-        """Adds the harm to what a change is said to be, and for the state which direction is worse."""
+        """Adds the harm to the message of a change, and the worse direction for the state."""
         if reading.raw < OK:
             return reading
         if self._of_policy:
@@ -89,15 +89,17 @@ class Rule:
         return True
 
     def tick(self, now: float, used: Mapping[str, float | None]) -> Reading | None:
-        """The rule's opinion about once a second, by the shares of "GPU" and "host" memory in use; None to wait."""
+        """The rule's reading about once per second, by the used shares of "GPU" and "host" memory; None without one
+        yet.
+        """
         return None
 
     def log_line(self, text: str, line: int) -> Reading | None:
-        """The reading of a line of the log; None if the rule does not judge it."""
+        """The reading of a log line; None if the rule does not judge it."""
         return None
 
     def fixes(self) -> Sequence[Fix]:
-        """What to try when the rule is on."""
+        """The fixes to try for an active flag."""
         return rules()[self.id].advice
 
     def compare(
@@ -105,8 +107,8 @@ class Rule:
     ) -> Reading:
         """The level by the raise limits and, where they differ and it matters, by the release limits.
 
-        A value of `usual_of` at WARN or worse does not become usual. The message may be made later, when the models
-        have moved on: it gets what they said at this step.
+        A value of `usual_of` at WARN or worse does not become usual. The message may be formatted later, with the
+        estimates of this step.
         """
         raising = releasing = clauses(self.limits.raising)
         raw = worst(raising)
@@ -117,9 +119,10 @@ class Rule:
         return Reading(raw, message, raising, releasing, flag=self.flag)
 
     def weighed(self, rungs: Sequence[Rung], pays: bool = False) -> Sequence[Rung]:
-        """The limits of a change, by what it does to the run: CRITICAL needs harm, and WARN is a NOTICE while it pays.
+        """The limits of a change, by its effect on the run: CRITICAL needs harm; WARN is a NOTICE while it pays.
 
-        Where the reward is missing or young, harm is unknown, and CRITICAL stays; so does a hundred times its limit.
+        If the reward is missing or young, harm is unknown and CRITICAL stays. Beyond a hundred times its limit,
+        CRITICAL also stays.
         """
         levels = _SOFTER[pays, not self.signals.harm and self.reward.judged]
         if not levels:
@@ -137,24 +140,24 @@ _SOFTER: Mapping[tuple[bool, bool], Mapping[Level, Level]] = {  # by whether a c
 
 
 def extremes(rungs: Sequence[Rung]) -> list[Rung]:
-    """CRITICAL whatever else is known: a hundred times the limits that a value is CRITICAL above."""
+    """CRITICAL limits without conditions: a hundred times the usual CRITICAL limits."""
     return [(level, side, _EXTREME * x) for level, side, x in rungs if level == CRITICAL and side[0] == ">" and x > 0]
 
 
 def moved(verb: str, then: float, now: float, ending: str = "") -> str:
-    """`fell from 0.5 to 0.4 in 5 steps`; `stays at 0.5` where both read the same."""
+    """`fell from 0.5 to 0.4 in 5 steps`; `stays at 0.5` if both numbers print equal."""
     before, after = number(then), number(now)
     return f"stays at {after}" if before == after else f"{verb} from {before} to {after}{ending}"
 
 
 def distinct(one: float, other: float) -> tuple[str, str]:
-    """Both numbers, with as many digits as show that they differ (six at most)."""
+    """Both numbers with enough digits to differ (six at most)."""
     found = ((number(one, digits), number(other, digits)) for digits in (3, 4, 5, 6))
     return next((pair for pair in found if pair[0] != pair[1]), (number(one), number(other)))
 
 
 def reference(metric: Metric) -> Callable[[], str]:
-    """Names what a rise is measured from at this step: `usual 0.4`, `0.4 (first steps)`."""
+    """The words for a rise's reference value at this step: `usual 0.4`, `0.4 (first steps)`."""
     low, past = metric.low, since(metric)
     usual = metric.settled and low == metric.usual
     return lambda: f"usual {number(low)}" if usual else f"{number(low)} ({past})"
@@ -166,7 +169,7 @@ def since(metric: Metric) -> str:
 
 
 def lasting(reading: Reading) -> Reading:
-    """Of a rule that counts for how long something lasts: while that is fine, its message says so."""
+    """The reading of a rule that counts a duration: its message while the duration is below the limits."""
     reading.lasts = True
     if reading.raw <= OK and not reading.flag:
         reading.ending = LASTING

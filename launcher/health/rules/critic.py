@@ -77,10 +77,10 @@ class CriticFit(Rule):
         return reading
 
     def _own(self, limits: Values) -> Clause:
-        """By the rewards' own scale: a loss that is far beyond it after five steps is bad from the first one on.
+        """The clause on the scale of the rewards: a far larger loss after five steps is bad from the first value on.
 
-        The largest of a healthy critic in tests/data/bank is 3 times the squared range of rewards; of one whose loss
-        rose above its first value, half of it.
+        The largest loss of a healthy critic in tests/data/bank is 3 times the squared range of rewards; if it rose
+        above its first value, half of the squared range.
         """
         span = self.reward.span
         rungs = self.weighed(ladder(limits, self._own_limit, unit=span * span))
@@ -92,9 +92,9 @@ class CriticFit(Rule):
         return x, self.weighed(above), _LOSS
 
     def _share(self, limits: Values, middle: float, learns: bool) -> Clause:
-        """While the value loss falls this is a NOTICE at most.
+        """A NOTICE at most while the value loss falls.
 
-        A fresh critic begins far below zero where rewards hardly vary, and needs longer than 31 steps.
+        A fresh critic starts far below zero if rewards hardly vary, and needs more than 31 steps.
         """
         most = NOTICE if learns else CRITICAL
         below = self.weighed([rung for rung in ladder(limits, "explained", "<") if rung[0] <= most])

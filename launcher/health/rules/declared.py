@@ -1,4 +1,4 @@
-"""Rules that are rows of rules.toml: figures, taken from the model of a metric, against limits."""
+"""Rules that rules.toml declares: figures from the models of metrics, compared with limits."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ class _Value(float):
 
 
 class _Compared:
-    """A figure with the model that it is taken from."""
+    """A figure with its metric's model."""
 
     def __init__(self, figure: Figure, setup: Setup) -> None:
         self.figure, self.metric = figure, setup.signals.of(figure.metric)
@@ -73,7 +73,7 @@ _Values = Sequence[tuple[_Compared, float]]
 
 
 class Declared(Rule):
-    """A rule that its row in rules.toml describes."""
+    """A rule declared by its row in rules.toml."""
 
     data: RuleData
 
@@ -130,7 +130,7 @@ class Declared(Rule):
 
 
 class _Named(dict[str, _Value]):
-    """What a message may name: figures by their limits, metrics by their names, estimates of the first figure."""
+    """Names for messages: figures by their limits, metrics by their names, estimates of the first figure."""
 
     def __init__(self, rule: Declared, frame: Frame, found: _Values) -> None:
         super().__init__((each.figure.limit, _Value(x)) for each, x in found)
@@ -147,7 +147,7 @@ class _Named(dict[str, _Value]):
 
 
 def declared(data: RuleData) -> type[Rule]:
-    """The class of a rule that has figures in rules.toml."""
+    """The class of a rule with figures in rules.toml."""
     groups = list(dict.fromkeys(filter(None, (keys_of(figure.metric) for figure in data.figures))))
     needs, also = groups[:1] + [keys_of(name) for name in data.needs], groups[1:]
     if data.any:

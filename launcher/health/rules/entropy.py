@@ -1,4 +1,4 @@
-"""ENT-1 and ENT-2: how undecided the policy is."""
+"""ENT-1 and ENT-2: the entropy of the policy."""
 
 import math
 from collections.abc import Sequence
@@ -22,19 +22,19 @@ _BABBLE = 1.3  # times the first entropy: near the top of what it can be, and no
 
 
 def _highest(setup: Setup) -> float:
-    """The highest possible entropy of a token."""
+    """The maximum entropy of a token."""
     return math.log(setup.vocabulary) if setup.vocabulary else math.nan
 
 
 def _beyond(x: float, setup: Setup) -> Reading | None:
-    """The reading of an entropy that no token can have."""
+    """The reading of an entropy above the maximum of a token."""
     if not x > (top := _highest(setup)) * _ROUNDED:
         return None
     return Reading(N_A, f"entropy {number(x)} is above the highest possible {number(top)}: not of a token")
 
 
 class EntropyCollapse(Rule):
-    """Judges how fast the entropy falls, and of token means whether it has run out (ENT-1)."""
+    """Judges how fast the entropy falls and, for token means, whether it is near 0 (ENT-1)."""
 
     id = "ENT-1"
     worse = -1
@@ -81,9 +81,9 @@ class EntropyCollapse(Rule):
 
 
 class EntropyRise(Rule):
-    """Compares the entropy with its usual, its beginning, its past and the logarithm of the vocabulary (ENT-2).
+    """Compares the entropy with its usual, starting and past values and with the logarithm of the vocabulary (ENT-2).
 
-    Close below that maximum responses are noise, also where the run began there (a temperature of 3).
+    Close to that maximum, responses are noise, even from the start (a temperature of 3).
     """
 
     id = "ENT-2"

@@ -33,7 +33,7 @@ _SINCE = (
 
 
 class LogErrors(Rule):
-    """Lines that tell of an error. While the run continues after one, the flag steps down again."""
+    """Flags log lines with an error. While the run continues, the level falls step by step."""
 
     id = "ERR-1"
 
@@ -86,7 +86,7 @@ class LogErrors(Rule):
         return reading
 
     def _since(self, limits: Values) -> Sequence[Clause]:
-        """The level that is left of the errors seen, by the steps that the run made after them."""
+        """The level of the last error, lowered per step since."""
         after, until = limits["notice.after"], limits["notice.until"]
         return [
             (self._steps_since[level], [(NOTICE, "<", until), (level, "<", min(after, until))], measure)

@@ -19,7 +19,7 @@ _RISE = Measure("KL rise", span=POSITIVE)
 
 
 class KlBlowUp(Rule):
-    """Compares the KL with fixed limits and, beyond its noise, with its first and then its recent values (KL-1)."""
+    """Compares the KL with fixed limits and, beyond its noise, with its first and recent values (KL-1)."""
 
     id = "KL-1"
     worse = 1
@@ -64,7 +64,7 @@ class KlBlowUp(Rule):
 class UnrewardedDrift(Rule):
     """Compares the rise of the KL with the gain in reward (KL-4).
 
-    The KL is the median of three steps before it is smoothed, so that a single odd step does not count.
+    The KL is the median of three steps before it is smoothed, so that single outliers do not count.
     """
 
     id = "KL-4"

@@ -1,4 +1,4 @@
-"""LEN-1 and TRUNC-1: lengths of responses, and how many are cut off."""
+"""LEN-1 and TRUNC-1: response lengths and the share of truncated responses."""
 
 import math
 from collections.abc import Sequence
@@ -22,9 +22,9 @@ _UNTIL = Measure("steps until half are cut, at this rate", span=POSITIVE)
 
 
 class ResponseLength(Rule):
-    """Compares the mean length of a response with its usual, and with 50 to 100 steps ago or the beginning (LEN-1).
+    """Compares the mean response length with its usual value, and with 50 to 100 steps ago or the start (LEN-1).
 
-    Quickly longer responses remain a WARN while the reward rises: the reward may be a game.
+    A fast increase remains a WARN while the reward rises: it may be reward hacking.
     """
 
     id = "LEN-1"
@@ -107,11 +107,12 @@ class TruncatedResponses(Rule):
         return lasting(reading) if high else reading
 
     def harms(self) -> bool:
-        """Long responses may be what pays, until nearly all of them are cut."""
+        """False while long responses may raise the reward, until nearly all are truncated."""
         return not self.reward.rises or self.models[0].now > self.limits.raising["critical.share"]
 
     def _rising(self, cut: Metric, limits: Values, before: float) -> Sequence[Rung]:
-        """At once against the usual; slowly since the first steps, or within 100. None while those are missing.
+        """Limits of a fast rise over the usual share, and of a slow rise since the first steps or within 100; empty
+        while unknown.
 
         Up to half of the responses are a NOTICE while the reward rises.
         """
@@ -128,7 +129,7 @@ class TruncatedResponses(Rule):
 
     @staticmethod
     def _left(cut: Metric) -> float:
-        """Steps until half of the responses are cut, by the last 10; nan where the share does not grow clearly."""
+        """Steps until half of the responses are truncated, by the last 10; nan without a clear increase."""
         shares, then, now = cut.last(_FORECAST), cut.then(_FORECAST - 3), cut.then(0)
         if not now - then > _GROWS or now >= _HALF or now - then <= _BEYOND * Noise(_FORECAST, shares).size:
             return math.nan

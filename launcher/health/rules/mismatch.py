@@ -1,4 +1,4 @@
-"""MIS-2: a mismatch of rollout engine and trainer that grows."""
+"""MIS-2: a growing mismatch of rollout engine and trainer."""
 
 import math
 from collections.abc import Sequence
@@ -18,9 +18,10 @@ _TOGETHER = Measure("difference while responses grow", keys.PROBS_DIFF, SHARE)
 
 
 class GrowingMismatch(Rule):
-    """Compares the largest probability difference with its usual, and the mean one while responses grow (MIS-2).
+    """Compares the largest probability difference with its usual value, and the mean one while responses grow (MIS-2).
 
-    Those are not calibrated on failing runs: a NOTICE at most. Either at many times its start is a WARN.
+    Both are a NOTICE at most, as they are not calibrated on failing runs. At many times the starting value, either is a
+    WARN.
     """
 
     id = "MIS-2"

@@ -18,7 +18,7 @@ _LIMITS = (
 
 
 class FiniteNumbers(Rule):
-    """A NaN or infinity under any key that is not a validation's."""
+    """Flags NaN and infinity under any training metric."""
 
     id = "NUM-1"
     also = (keys.POLICY_LOSS, keys.GRADIENT, keys.VALUE_LOSS)
@@ -48,12 +48,12 @@ class FiniteNumbers(Rule):
 
 
 def _counts(training: int = 0, skipped: int = 0, others: int = 0) -> Sequence[Clause]:
-    """How many figures are none. `skipped`: bad gradient norms alone, now and within the steps before."""
+    """The number of non-finite metrics. `skipped`: only gradient norms, now and in the steps before."""
     return [(float(count), *limits) for count, limits in zip((training, skipped, others), _LIMITS, strict=True)]
 
 
 def _by_design(key: str, frame: Frame) -> bool:
-    """Whether veRL itself marks the metric as invalid at this step, or it is a correlation of constants."""
+    """Whether veRL marks the metric as invalid at this step, or it is a correlation of constants."""
     correlation = key.endswith("pearson_corr")  # not defined where all probabilities are equal
     if not key.startswith("training/rollout_probs_diff_") and not correlation:
         return False

@@ -1,4 +1,4 @@
-"""REW-1, REW-4 and SIG-1: the reward itself, and whether it says anything."""
+"""REW-1, REW-4 and SIG-1: the reward and its signal."""
 
 import math
 from collections import deque
@@ -23,8 +23,8 @@ _AMONG = Measure("steps without a signal, of the last 10", span=(0, 10))
 class RewardDrop(Rule):
     """Compares the smoothed score with its best (REW-1).
 
-    The allowed drop is a share of the score range or, if smaller, of the rise from the lowest score to the best, so
-    that halving a small reward is flagged too; at least a multiple of the noise.
+    The allowed drop is a share of the score range or, if smaller, of the rise from the lowest to the best score: so
+    halving a small reward is also flagged. It is at least a multiple of the noise.
     """
 
     id = "REW-1"
@@ -67,7 +67,7 @@ class RewardDrop(Rule):
 
 
 class RewardLeap(Rule):
-    """Looks for a score far above its usual, or beyond anything that a response had (REW-4)."""
+    """Flags scores far above the usual score, or above every single response (REW-4)."""
 
     id = "REW-4"
     needs = (keys.SCORE,)
@@ -110,7 +110,7 @@ class RewardLeap(Rule):
 
 
 class Signal(Rule):
-    """Counts steps on which all rewards or all advantages are equal (SIG-1)."""
+    """Counts steps with equal rewards or equal advantages (SIG-1)."""
 
     id = "SIG-1"
     needs = ((*keys.SCORE_MAX, *keys.ADVANTAGE_MAX), (*keys.SCORE_MIN, *keys.ADVANTAGE_MIN))
@@ -157,7 +157,7 @@ class Signal(Rule):
         return not self._solved  # there is nothing left to learn
 
     def _missing(self, limits: Values, case: str, among: float) -> Sequence[Clause]:
-        """Steps without signal in a row, and at a step with signal those before it."""
+        """Consecutive steps without signal; at a step with signal, those before it."""
         missing = ladder(limits, case)
         if case == "had":  # where flat steps are common, a few in a row are chance
             share = math.log((self._flat + 0.5) / (self._flat + self._had + 1))

@@ -36,7 +36,7 @@ _BOTH = frozenset(names[0].removeprefix(keys.PARTS) for names in (keys.VALIDATIO
 
 
 class StepTime(Rule):
-    """The time of a step, without validation and saving, for its tokens."""
+    """The time per step, without validation and saving, relative to its tokens."""
 
     id = "THR-1"
     needs = (keys.STEP_TIME,)
@@ -97,7 +97,9 @@ class StepTime(Rule):
         return slow_together(now, usual)
 
     def _times(self, core: float, of: str, name: str, when: str = "") -> tuple[float, Callable[[], str]]:
-        """How many times an estimate the step takes: in time, or per token if less: longer responses are not slow."""
+        """The step time as a multiple of an estimate: of the time or, if smaller, of the time per token, as longer
+        responses are not slow.
+        """
         then, cost = getattr(self._time, of), self._cost
         ratio = core / then
         if cost.known and math.isfinite(cost.now) and (of_token := cost.now / getattr(cost, of)) < ratio:
@@ -105,7 +107,7 @@ class StepTime(Rule):
         return ratio, lambda: f"{number(ratio)}× the {name}{number(then)} s{when}"
 
     def _core_time(self, frame: Frame, whole: float) -> float | None:
-        """Seconds without validation and saving; None where nobody knows whether the whole contains them."""
+        """Seconds without validation and saving; None if the total may or may not contain them."""
         for names in (keys.VALIDATION_TIME, keys.SAVING_TIME):
             if seconds := frame.get(names):
                 old = any(key.startswith(keys.OLD_PARTS) for key in frame.data)
@@ -116,7 +118,7 @@ class StepTime(Rule):
         return whole
 
     def _generated(self, frame: Frame) -> float | None:
-        """Tokens of the step with those of the groups that were dropped and generated again, which veRL leaves out."""
+        """Tokens of the step, including dropped and regenerated groups, which veRL leaves out."""
         tokens, batch = frame.get(keys.TOKENS), self.config.number(BATCH)
         if tokens is None or not batch:
             return tokens
@@ -125,7 +127,7 @@ class StepTime(Rule):
 
 
 def _whole_time(frame: Frame) -> float | None:
-    """Seconds of a step as veRL logs them; of old versions the sum of all parts."""
+    """Seconds per step as veRL logs them; for old versions the sum of all parts."""
     if (whole := frame.get(keys.STEP_TIME)) is not None:
         return whole
     parts = [value for key, value in frame.data.items() if key.startswith(keys.OLD_PARTS)]
@@ -133,7 +135,7 @@ def _whole_time(frame: Frame) -> float | None:
 
 
 class _MemoryRule(Rule):
-    """Memory in use against all there is, and whether that of the run, in `also`, creeps towards the ceiling."""
+    """Used memory as a share of the total, and whether the run's own memory (`also`) grows towards it."""
 
     place: ClassVar[str]
     ceiling: ClassVar[float]  # share at which the creep is over
@@ -194,7 +196,7 @@ class _MemoryRule(Rule):
         return None if setup.memory[cls.place] else f"{cls.place} memory size is unknown"
 
     def tick(self, now: float, used: Mapping[str, float | None]) -> None:
-        """Notes memory that is full for half a minute, which steps do not show."""
+        """Flags memory that is full for half a minute, which steps do not show."""
         share = used[self.place]
         if share is None or share < self.limits.raising["notice.sampled"]:
             self._full_since = None
@@ -207,7 +209,7 @@ class _MemoryRule(Rule):
         return frame.get(self.needs[0])
 
     def _rises(self) -> list[float]:
-        """The growths per 10 steps: of the last 8 if all are fast, else of thirds of the last 30; None with too few."""
+        """Growth per 10 steps: of the last 8 if all are fast, otherwise of thirds of the last 30; empty with fewer."""
         last = list(self._last)
         if self.own_only and self._count > _FIRST:  # training reserves a GPU's memory in as few steps
             fast = [_THIRD * (after - before) for before, after in pairwise(last[-_FAST - 1 :])]
@@ -219,7 +221,7 @@ class _MemoryRule(Rule):
         return [last[end] - last[end - _THIRD] for end in range(_THIRD, len(last), _THIRD)]
 
     def _left(self, used: float, rises: Sequence[float]) -> float | None:
-        """Steps until the ceiling; None while memory does not rise in all thirds of the last 30 steps."""
+        """Steps until memory is full; None unless memory rises in all thirds of the last 30 steps."""
         if not rises or not min(rises) > self.limits.raising["notice.creep"] * self._total:
             return None
         # the median, as a single jump is no slope
@@ -227,7 +229,7 @@ class _MemoryRule(Rule):
 
 
 class GpuMemory(_MemoryRule):
-    """Peak of what training has reserved on the GPU. A running peak: it never falls, so only growth tells."""
+    """Peak memory that training reserved on the GPU. It never falls, so only its growth counts."""
 
     id = "MEM-1"
     needs = (tuple(key for row in keys.GPU_MEMORY for key in row),)
@@ -241,7 +243,7 @@ class GpuMemory(_MemoryRule):
 
 
 class HostMemory(_MemoryRule):
-    """Memory of the host, which all processes on it share: only the growth of the run's own is judged."""
+    """Host memory, shared by all processes: only the growth of the run's own is judged."""
 
     id = "MEM-2"
     needs = (keys.HOST_MEMORY,)
@@ -253,7 +255,7 @@ class HostMemory(_MemoryRule):
 
 
 class Stall(Rule):
-    """The time since the last step against the usual gap between steps (saving and validation included)."""
+    """The time since the last step, compared with the usual interval (with saving and validation)."""
 
     id = "STALL-1"
 
@@ -308,13 +310,13 @@ class Stall(Rule):
         return [(waited, self._known(silent), _SILENCE)]
 
     def _opening(self, limits: Values, seconds: float, usual: float | None) -> Clause:
-        """How long the first step takes, which may be the only one."""
+        """The duration of the first step, which may be the only one."""
         at = limits.at["warn"]
         most = at["first_unknown"] if usual is None else max(at["first"] * usual, at["first_seconds"])
         return seconds, self._known([(WARN, ">", most)]), _OPENING
 
     def _known(self, rungs: Sequence[Rung]) -> Sequence[Rung]:
-        """The limits; without a known writer only a NOTICE, where WARN would be."""
+        """The limits; WARN becomes a NOTICE without a known writer."""
         if self.signals.written_here is not False:
             return rungs
         return [(NOTICE, side, value) for level, side, value in rungs if level == WARN]

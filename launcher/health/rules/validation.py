@@ -1,4 +1,4 @@
-"""VAL-1, HACK-1 and HACK-2: whether a better training reward is a better model."""
+"""VAL-1, HACK-1 and HACK-2: whether a better training reward means a better model."""
 
 import math
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _AUDITED = 20  # steps from which the audit reward is compared with the first on
 
 
 class ValidationDrop(Rule):
-    """Validation against its best pair; two low ones in a row count, as small sets are noisy."""
+    """Compares validation with its best pair; needs two low ones in a row, as small sets are noisy."""
 
     id = "VAL-1"
     judges_validations = True
@@ -53,10 +53,10 @@ class ValidationDrop(Rule):
 
 
 class RewardHacking(Rule):
-    """Reward that rises together with length, or while validation falls or stays as it is.
+    """Flags a reward that rises with the length, or while validation falls or stays.
 
-    Longer responses are a WARN only where another opinion does not rise: accuracy, audit, validation or, without these
-    and where the longer responses to one prompt score higher, the answers that equal the expected ones.
+    Longer responses are a WARN only if a second opinion does not rise: accuracy, audit or validation. Without these, if
+    longer responses to one prompt score higher, it is the share of answers equal to the expected ones.
     """
 
     id = "HACK-1"
@@ -111,7 +111,7 @@ class RewardHacking(Rule):
         return reading
 
     def _confirmed(self) -> tuple[bool | None, bool]:
-        """Whether another opinion rises with the reward, None without one; and whether the samples alone deny it."""
+        """Whether a second opinion rises with the reward (None without one), and whether only the samples deny it."""
         reward = self.reward
         enough = self.limits.raising["warn.confirmed"] * (reward.smooth - reward.first) / max(reward.span, 1.0)
         found = [] if math.isnan(self._rose) or self._validations < _BEGUN else [self._true]
@@ -134,10 +134,11 @@ class RewardHacking(Rule):
         return ratio if up > rise else math.nan, rungs, measure
 
     def _unconfirmed(self, validation: Validation) -> Clause:
-        """How far validation rose while the training reward did, for two validations; also whether it confirms it.
+        """The gain in validation during the gain in training reward, for two validations; also whether it confirms the
+        gain.
 
-        Longer or shorter prompts, or data in an order of its own, may be easier; an accuracy that rises is a second
-        opinion. Where the rows of the validation are unknown, they are the fewest.
+        Longer or shorter prompts, or sorted data, may be easier; a rising accuracy is a second opinion. An unknown
+        number of validation rows counts as the smallest.
         """
         limits, reward = self.limits.raising, self.reward
         self._rose, self._gained, alike = validation.gains(reward)
@@ -154,7 +155,7 @@ class RewardHacking(Rule):
         return gained if counts else math.nan, [(WARN, "<", enough)], measure
 
     def _divergence(self, validation: Validation) -> Clause:
-        """How far validation has left its best pair for good while the training reward kept rising."""
+        """How far validation stays below its best pair while the training reward rises."""
         at, reward = self.limits.raising.at["warn"], self.reward
         rise = reward.distance(at["training_span"], at["training_sigmas"])
         most = max(at["validation_span"] * validation.span(reward), at["validation_sigmas"] * validation.noise)
@@ -165,10 +166,9 @@ class RewardHacking(Rule):
 
 
 class AuditedReward(Rule):
-    """Reward that rises while a second opinion on the same responses does not.
+    """Flags a reward that rises while a second opinion on the same responses does not.
 
-    The opinion is what the reward function returns as `audit`, or `acc`, next to the score. Not calibrated on failing
-    runs: a NOTICE at most.
+    The opinion is `audit` or `acc` from the reward function. A NOTICE at most, as it is not calibrated on failing runs.
     """
 
     id = "HACK-2"
