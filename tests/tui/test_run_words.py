@@ -69,7 +69,8 @@ GONE = "its folder was removed"
         ("failed", {"step": None}, "failed before the first step: press l for the log"),
         ("stopped", {"exit": SCREEN}, "stopped at step 62 of 80: requested from the screen"),
         ("finished", {"step": 80}, "finished at step 80 of 80"),
-        ("imported", {"outcome": "failed", "error": "OOM"}, "imported run, failed at step 62 of 80: OOM"),
+        ("imported", {"outcome": "failed", "error": "OOM"}, "imported (failed) at step 62 of 80: OOM"),
+        ("imported", {"outcome": "running"}, "imported (unfinished) at step 62 of 80"),
         ("lost", {"error": GONE}, f"lost at step 62 of 80: {GONE}"),
     ],
 )

@@ -12,7 +12,7 @@ from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
 from launcher.record.state import ENDED, RunState
-from launcher.runs.watch.check_words import TOO_SHORT, phase_word, shown
+from launcher.runs.watch.check_words import TOO_SHORT, phase_word, shown, state_word
 from tui.kit.drawing import glyphs
 from tui.kit.drawing.rows import Row, Span, put
 
@@ -136,7 +136,7 @@ def _end_or_stall(state: RunState, place: bool) -> tuple[str, str] | None:
         return None
     at = f" at {state.numbering.unit} {step}" + (f" of {total}" if total else "")
     at = at if step is not None else " before the first step"
-    word = f"imported run, {state.outcome or 'outcome unknown'}" if name == "imported" else name
+    word = state_word(name, state.outcome)
     said = ": ".join(filter(None, [word + at if place else "", _reason(state)]))
     return (_ENDS[name], said) if said else None
 
