@@ -1,4 +1,4 @@
-"""Following a log that another program writes, as a live run without a driver of ours."""
+"""Follows a log of another program as a live run without its own driver."""
 
 import socket
 import sys
@@ -34,9 +34,9 @@ def attach_when_begun(
     progress: Progress = unseen,
     every: int | None = None,
 ) -> RunDir:
-    """As `attach_file`, which is tried again while the log has no step; `wait` gets what is missing, and seconds.
+    """As `attach_file`, retried while the log has no step; `wait` gets the missing part and the seconds.
 
-    A log of unknown form is waited for while a program has it open.
+    Waits for a log of unknown form while a program has it open.
     """
     while True:
         begun = time.monotonic()
@@ -51,7 +51,7 @@ def attach_when_begun(
 def attach_file(
     word: str, settings: Settings, names: Settings | None = None, progress: Progress = unseen, every: int | None = None
 ) -> RunDir:
-    """The run that follows a file or folder, a new one if there is none. `names` and `every` are those of the user."""
+    """The run that follows a file or folder, new if there is none. `names` and `every` are the user's."""
     path = Path(word).expanduser().absolute()
     if path.suffix == ".gz":
         raise UserError(f"{path} is packed, so it does not grow", f"use 'ppo-tui import {word}'")
@@ -91,13 +91,13 @@ def attach_file(
 
 
 def _has_all(attempt: AttemptDir, state: RunState, log: Path) -> bool:
-    """Whether a run that has ended has all of a log, to which nobody is about to add."""
+    """Whether an ended run has a complete copy of a log that no process writes."""
     end = attempt.read_exit() if state.state in ("ended", "finished", "failed") else None
     return end is not None and written(log) == end.t and not any(holders(log))  # an older log may replace it
 
 
 def _newest(folder: Path) -> Path:
-    """A log, or that in a folder that was written last. Raises UserError without one."""
+    """The log itself, or the newest one in a folder. Raises UserError without one."""
     if not folder.exists():
         raise NoStepYet(f"{folder} does not exist")
     if not folder.is_dir():
@@ -109,7 +109,7 @@ def _newest(folder: Path) -> Path:
 
 
 def main() -> None:
-    """Follows the log of a run again, which is another one now, with the settings of the run."""
+    """Follows a run's log again after its replacement by another log, with the run's settings."""
     run = RunDir(Path(sys.argv[1]))
     launch, table = run.attempt(1).read_launch(), run.read_info().framework
     assert launch.follow is not None

@@ -1,4 +1,4 @@
-"""Following a job of a Ray cluster that was submitted elsewhere: its run directory is made again from its log."""
+"""Follows a Ray cluster's job submitted elsewhere: rebuilds its run directory from its log."""
 
 import re
 import time
@@ -36,7 +36,7 @@ def attach_job(address: str, id: str) -> RunDir:
 
 
 def jobs_of(address: str) -> HostRuns:
-    """The jobs of a cluster without a run directory on this machine, in the words of runs."""
+    """The jobs of a cluster without a run directory on this machine, in the form of runs."""
     try:
         jobs, here = Cluster(address).jobs(), {run.id for run in all_runs()}
     except UserError as error:

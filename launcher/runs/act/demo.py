@@ -1,4 +1,4 @@
-"""Plays logs as live runs: a log of the user, or the recording in `launcher/demo` of a run that fails and is fixed."""
+"""Plays logs as live runs: a user's log, or the recording in `launcher/demo` of a run that fails and is fixed."""
 
 import functools
 import sys
@@ -24,9 +24,9 @@ RECORDING = Path(launcher.__path__[0]) / "demo"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One attempt of the recording: its console, and the lines of the dashboard with the steps from which they hold.
+    """One attempt of the recording: its console, and dashboard hints with their first steps.
 
-    `ended` is the line after its end. A later attempt continues at `resume_step`, with other `settings`.
+    `ended`: the hint after its end. A later attempt continues at `resume_step` with other `settings`.
     """
 
     log: str
@@ -44,7 +44,7 @@ def recording() -> tuple[float, tuple[Part, ...]]:
 
 
 def line(info: RunInfo, state: RunState) -> str | None:
-    """What to press now on the dashboard of the recording; None for other runs."""
+    """The key to press now on the dashboard of the recording; None for other runs."""
     if not _is_recording(info):
         return None
     part = recording()[1][(state.attempt or 1) - 1]
@@ -54,7 +54,7 @@ def line(info: RunInfo, state: RunState) -> str | None:
 
 
 def next_part(info: RunInfo, state: RunState) -> Part | None:
-    """The attempt that follows the one that ended, unless that was stopped or removed; None for other runs."""
+    """The attempt after the ended one, unless it was stopped or removed; None for other runs."""
     if not _is_recording(info) or state.exit is None or state.exit.requested_by is not None:
         return None
     return next(iter(recording()[1][state.attempt or 1 :]), None)
@@ -65,7 +65,7 @@ def _is_recording(info: RunInfo) -> bool:
 
 
 def play_recording(speed: float | None) -> RunDir:
-    """Starts the recording, whose later attempts a process of its own starts."""
+    """Starts the recording; a separate process starts its later attempts."""
     usual, parts = recording()
     speed = speed or usual
     run = replay(str(RECORDING / parts[0].log), speed, name="demo")
@@ -96,7 +96,7 @@ def replay(log: str, speed: float, name: str = "") -> RunDir:
 
 
 def main() -> None:
-    """Plays each later attempt of the recording when the one before has ended."""
+    """Plays each later attempt of the recording after the previous one ends."""
     run, speed = RunDir(Path(sys.argv[1])), float(sys.argv[2])
     info = run.read_info()
     while True:

@@ -1,4 +1,4 @@
-"""A run that begins at a checkpoint of another one, with some of its settings changed."""
+"""Starts a run from another run's checkpoint, with some settings changed."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ from launcher.runs.watch.steps import parent_of
 def fork(
     run: RunDir, changes: Sequence[str] = (), narrate: Narrate = silent, *, step: int | None = None, force: bool = False
 ) -> RunDir:
-    """Starts a run from a checkpoint of `run`, with its weights, optimizer, position in the data and step.
+    """Starts a run from a checkpoint of `run`, with its weights, optimizer, data position and step.
 
     Raises as `planned_fork` and `start` do.
     """
@@ -36,8 +36,8 @@ def planned_fork(
 ) -> Plan:
     """The plan of a fork; `trial` and `undoes` as in `Origin`.
 
-    `step` names the checkpoint, 0 the start; None is the one before the first flag, the newest without flags. Raises
-    UserError if there is none or a setting cannot change.
+    `step`: the checkpoint, 0: the start, None: the last one before the first flag, or the newest without flags. Raises
+    UserError for a missing checkpoint or a setting that cannot change.
     """
     run.require(Verb.FORK)
     at = run.fork_step() if step is None else step
@@ -49,7 +49,7 @@ def planned_fork(
 
 
 def fork_folder(after: Origin) -> Path | None:
-    """The checkpoint that a fork in the queue begins with, None for the start. Raises UserError if it is missing."""
+    """The checkpoint of a fork in the queue, None for the start. Raises UserError if it is missing."""
     run = parent_of(after)
     if after.step and run is None:
         raise UserError(f"run {after.run}, from which the fork was to begin, was deleted")

@@ -33,10 +33,9 @@ def import_logs(
     made: Callable[[RunDir], None] = lambda run: None,
     every: int | None = None,
 ) -> list[RunDir]:
-    """Makes runs of these logs and files of trackers. `names` is a table of the user, `settings` are veRL keys.
+    """Makes runs from logs and tracker files. `names`: a user's table. `settings`: veRL keys. `made` receives each run.
 
-    Logs whose steps continue each other, or that have the same name, become attempts of one run. `made` gets each run.
-    `every`: as of `Log.number`.
+    Logs with consecutive steps or equal names become attempts of one run. `every`: as in `Log.number`.
     """
     own, runs, groups = described(names), list[RunDir](), list[list[Log]]()
     for log in _pair([log for word in words for log in open_logs(word, own, progress)]):
@@ -55,7 +54,7 @@ def import_logs(
 
 
 def import_text(log: str) -> RunDir:
-    """Makes a run of a pasted log, whose secrets `launcher.scripts.pasted` has removed."""
+    """Makes a run of a pasted log, after `launcher.scripts.pasted` removed its secrets."""
     with tempfile.TemporaryDirectory(prefix="ppo-tui-pasted-") as folder:
         path = Path(folder) / "pasted.log"
         path.write_text(log, "utf-8")
@@ -63,7 +62,7 @@ def import_text(log: str) -> RunDir:
 
 
 def _pair(logs: Sequence[Log]) -> list[Log]:
-    """The logs, of which a console and the metrics of the same name are one."""
+    """The logs; a console and metrics with equal names become one."""
     found: dict[object, Log] = {}
     for log in logs:
         key = id(log) if log.kind == "tracker" else log.path.parent / log.name
@@ -76,9 +75,10 @@ def _pair(logs: Sequence[Log]) -> list[Log]:
 
 
 def _continues(before: Log, after: Log) -> bool:
-    """Whether `after` resumed `before`: its first step is inside or directly after that one's, and not 0 or 1.
+    """Whether `after` resumed `before`: its first step is within or directly after the steps of `before`, and not 0 or
+    1.
 
-    Of lines without a step, what grows with them decides, which a note says.
+    Without step numbers, counters that grow with the steps decide; a note reports this.
     """
     if (lines := before.counted) is not None and (more := after.counted) is not None:
         place = lines.place(more)
@@ -139,7 +139,7 @@ def _fill_attempt(
 
 
 def preset_of(log: Log) -> Resolved:
-    """The preset that follows from a tracker's configuration, or else from the one in veRL's console."""
+    """The preset built from a tracker's configuration; without one, from veRL's console."""
     if log.framework is not None:
         return Resolved()
     if log.config and (found := from_config(log.config, log.folder)).preset:

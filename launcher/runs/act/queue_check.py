@@ -1,7 +1,7 @@
-"""Preflights of waiting runs: `python -m launcher.runs.act.queue_check ID` makes one, and `Checkers` starts several.
+"""Preflights of queued runs: `python -m launcher.runs.act.queue_check ID` makes one, `Checkers` starts several.
 
-Each is a process of its own and writes its result into a file next to the entry. Whichever process is killed, the entry
-stays and is checked again.
+Each is a separate process that writes its result next to the entry. If a process is killed, the entry stays and is
+checked again.
 """
 
 import os
@@ -38,9 +38,9 @@ class Checkers:
     processes: "dict[str, subprocess.Popen[bytes]]" = field(default_factory=dict)
 
     def look(self, turns: Sequence[Turn]) -> bool:
-        """Starts the checks of unchecked entries in their order.
+        """Starts checks of unchecked entries in order; returns whether a check is running.
 
-        Returns whether a check is running. An entry whose checks end without a result is refused with the reason.
+        An entry whose checks end without a result is refused with the reason.
         """
         self.processes = {id: process for id, process in self.processes.items() if process.poll() is None}
         running = {*self.processes, *(turn.entry.id for turn in turns if turn.check.running)}
@@ -59,28 +59,28 @@ class Checkers:
 
 
 def room() -> int:
-    """How many checks this machine runs at once."""
+    """The maximum number of parallel checks on this machine."""
     used, total = host_memory()
     return max(2, min(_MOST, capacity.cpus() // _CPUS, (total - used) // _MEMORY))
 
 
 def queue_log() -> Path:
-    """The log of the queue's processes."""
+    """The log of the queue processes."""
     return paths.queue_dir() / "queue.log"
 
 
 def check(entry: Queued) -> Checked:
-    """Makes the preflight of an entry before its start. Raises UserError or OSError for a run that would fail."""
+    """Makes an entry's preflight before its start. Raises UserError or OSError for a run that would fail."""
     return Plan(restore(entry.of_preset, entry.preset)).admit_ahead(narrate, force=entry.force)
 
 
 def reason_of(error: Exception) -> str:
-    """Why a run is not started, in words."""
+    """The reason why a run is not started, in words."""
     return str(error) if isinstance(error, UserError | OSError) else repr(error)
 
 
 def narrate(text: str) -> None:
-    """Prints a line into the log of the queue."""
+    """Prints a line into the queue log."""
     print(text, file=sys.stderr, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""Puts runs in the queue; `python -m launcher.runs.act.queue_runner` checks them and starts those whose turn it is."""
+"""Adds runs to the queue; `python -m launcher.runs.act.queue_runner` checks them and starts them in turn."""
 
 import math
 import os
@@ -38,7 +38,7 @@ STARTS = 16  # at a time; each waits for the first sign of life of a supervisor
 def add(
     plan: Plan, *, after: str | None = None, gpus: str | None = None, force: bool = False, narrate: Narrate = silent
 ) -> Queued:
-    """Adds a run at the end of the queue with its present settings; later changes of the preset's file have no effect.
+    """Adds a run at the end of the queue with its current settings; later changes to the preset file have no effect.
 
     `gpus` as in CUDA_VISIBLE_DEVICES. Raises UserError.
     """
@@ -74,14 +74,14 @@ def add(
 
 
 def begin_now(entry: Queued) -> None:
-    """Starts an entry, even a skipped one, at the next poll, even on GPUs in use. Raises UserError or OSError."""
+    """Starts an entry at the next poll, even if skipped or on used GPUs. Raises UserError or OSError."""
     queued.change(entry, paused=False, skipped=None, now=True)
     wake_queue()
 
 
 def resume(entry: Queued | None) -> None:
-    """Resumes a paused entry, or the whole queue; a skipped entry is checked again, and one that waits for another host
-    is taken over. Raises UserError, OSError.
+    """Resumes a paused entry or the whole queue; rechecks a skipped entry; takes over one that waits for another host.
+    Raises UserError, OSError.
     """
     if entry is None:
         queued.pause(on=False)
@@ -93,11 +93,10 @@ def resume(entry: Queued | None) -> None:
 
 
 def go_on() -> None:
-    """Starts due entries and checks new ones; returns when there are none, or when another process does this.
+    """Starts due entries and checks new ones; returns when there are none, or if another process does this.
 
-    It stays while a check runs, and while an entry waits for GPUs that other programs use, because nothing reports when
-    these become free. It polls once more after it releases the lock, since other processes that found the lock held
-    rely on it.
+    Continues while a check runs, and while an entry waits for GPUs used by other programs, because nothing reports when
+    they become free. Polls once more after releasing the lock, since processes that found it held rely on it.
     """
     while any(turn.due or turn.lost or turn.outside or turn.unchecked for turn in turns()):
         with queued.alone() as ours:
@@ -111,7 +110,7 @@ def go_on() -> None:
 
 @dataclass
 class _Work:
-    """The running work of this process: checks of some entries, starts of others. Neither waits for the other."""
+    """The running work of this process: checks and starts of entries, independent of each other."""
 
     checkers: Checkers
     starters: Executor
@@ -133,7 +132,7 @@ class _Work:
         return POLL if any(turn.outside for turn in queue) else 0.0
 
     def _decide(self, before: Sequence[Turn], now: Sequence[Turn]) -> None:
-        """Starts the entries that are due in both looks, and skips those that can never start."""
+        """Starts entries that are due in both looks, and skips entries that can never start."""
         same = [turn.entry for turn in before if turn.lost or turn.due]
         for turn in now:
             if turn.entry not in same:
@@ -145,7 +144,7 @@ class _Work:
 
 
 def _start(turn: Turn) -> None:
-    """Starts a checked entry; if that fails, the entry keeps the reason."""
+    """Starts a checked entry; records the reason in the entry if that fails."""
     entry = turn.entry
     try:
         chosen = [f"env.{VISIBLE}={','.join(turn.gpus)}"] if turn.gpus and not entry.gpus else []
@@ -177,13 +176,13 @@ def _start(turn: Turn) -> None:
 
 
 def _earlier(word: str, narrate: Narrate) -> str:
-    """The id of the run that another one waits for."""
+    """The id of the run that another run waits for."""
     known = {each.id: each.name for each in reversed(queued.entries())}
     return word if word in known else matching(word, known, narrate) or find(word, narrate).id
 
 
 def main() -> None:
-    """Continues with the queue."""
+    """Runs the queue."""
     try:
         go_on()
     except (UserError, OSError) as error:
@@ -199,10 +198,10 @@ _OPEN, _CLOSE, _QUOTES = "[{(", "]})", "'\""
 
 
 def arms(preset: str, changes: Sequence[str] = (), seeds: int = 1) -> list[list[str]]:
-    """The settings of each run: every combination of the values of the preset's `sweep:` and of `KEY=a,b`, which win.
+    """The settings of each run: all combinations of the preset's `sweep:` values and of `KEY=a,b`, which win.
 
-    With several seeds each has `data.seed` 1, 2, ... A run ends when a rule that may stop it is CRITICAL, unless the
-    preset names such rules itself. Raises UserError.
+    With several seeds, each run has `data.seed` 1, 2, ... A run ends when a rule that may stop it is CRITICAL, unless
+    the preset names such rules itself. Raises UserError.
     """
     loaded = load(preset).preset
     stops = [] if "stop_on" in loaded.health else [f"health.stop_on=[{', '.join(STOPPERS)}]"]
@@ -233,7 +232,7 @@ def sweep(preset: str, runs: Sequence[Sequence[str]], tag: str, *, force: bool =
 
 
 def _block(values: Mapping[str, Any], above: str = "") -> dict[str, list[str]]:
-    """`KEY=a`, `KEY=b` by key, of a `sweep:` block: `actor.lr: [a, b]`, or nested. Raises UserError."""
+    """`KEY=a`, `KEY=b` per key of a `sweep:` block: `actor.lr: [a, b]`, or nested. Raises UserError."""
     choices_of: dict[str, list[str]] = {}
     for name, value in values.items():
         key = f"{above}{name}"

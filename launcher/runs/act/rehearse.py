@@ -1,4 +1,4 @@
-"""A rehearsal: veRL itself runs two steps of a preset on the CPU, before a GPU is taken for it."""
+"""Rehearses a preset: veRL itself runs two steps on the CPU before the run takes a GPU."""
 
 import os
 import tempfile
@@ -42,12 +42,12 @@ OF_MACHINE = (
     "disk-full-checkpoint",
     "disk-full-run",
 )
-"""Causes on the side of the machine, not of the preset."""
+"""Causes in the machine, not in the preset."""
 
 
 @dataclass(frozen=True)
 class SmallModel(Record):
-    """The reply of `ppo_tui_inside.probes.small_model`: the folder of the model, or why there is none."""
+    """The reply of `ppo_tui_inside.probes.small_model`: the model's folder, or the reason why there is none."""
 
     path: str = ""
     error: str | None = None
@@ -59,8 +59,8 @@ def rehearse(
 ) -> Finding | None:
     """Rehearses a preset.
 
-    Returns an error in veRL's own words, a note that veRL finished, or a warning why the preset cannot be rehearsed;
-    None if it was cancelled. The rehearsal is a run of its own, which is removed unless it fails.
+    Returns an error in veRL's words, a note that veRL finished, or a warning why the preset cannot be rehearsed; None
+    if cancelled. The rehearsal is a separate run, removed unless it fails.
     """
     make_folder(paths.cache_dir())
     with tempfile.TemporaryDirectory(prefix="rehearsal-", dir=paths.cache_dir()) as folder:
@@ -85,7 +85,7 @@ def rehearse(
 
 
 def _smaller(loaded: LoadedPreset, folder: Path, narrate: Narrate) -> LoadedPreset:
-    """The preset with small models, which are made in a folder."""
+    """The preset with small models, made in `folder`."""
     env = verl_env.require(loaded.preset.python, loaded.preset.own_verl)
     toy.ensure_for(loaded.preset.model.path, env.python, narrate)
     small: dict[str, str] = {}
@@ -106,7 +106,7 @@ def _smaller(loaded: LoadedPreset, folder: Path, narrate: Narrate) -> LoadedPres
 
 
 def _followed(run: RunDir, narrate: Narrate, cancelled: Callable[[], bool], poll: float) -> RunState | None:
-    """The state at the end of the run or of its time; None if it was cancelled."""
+    """The state at the end of the run or of its time limit; None if cancelled."""
     begin, phase = time.monotonic(), None
     while (state := current(run)).state in ALIVE and time.monotonic() - begin < PATIENCE:
         if cancelled():
@@ -119,7 +119,7 @@ def _followed(run: RunDir, narrate: Narrate, cancelled: Callable[[], bool], poll
 
 
 def _failure(run: RunDir, state: RunState) -> Finding | None:
-    """Why a rehearsal did not finish; a slow one is stopped. None if somebody else stopped it."""
+    """The reason why a rehearsal did not finish; stops a slow one. None if the user stopped it."""
     if state.state in ALIVE:
         stop(run, by="rehearsal: it took too long", wait=True)
         phase = PHASES[state.phase or "config"].label

@@ -1,4 +1,4 @@
-"""Removes runs with everything they wrote, what ended runs left behind, and what exceeds the limits of the user."""
+"""Removes runs with all their files, leftovers of ended runs, and runs over the user's limits."""
 
 import contextlib
 import shutil
@@ -28,17 +28,17 @@ _PATIENCE = 3.0  # seconds in which killed processes must be gone
 
 
 def check(run: RunDir) -> str:
-    """The evidence that a run of another container has ended, or "". Raises UserError for a run that has not ended."""
+    """Evidence that a run of another container has ended, or "". Raises UserError for a run that has not ended."""
     seen = current(run, checks=False).elsewhere
     require(run, Verb.DELETE, ended(run), run.read_head())
     return f"run {run.id}, of another container or machine, has ended: {seen.words}" if seen is not None else ""
 
 
 def delete(run: RunDir) -> None:
-    """Removes an ended run and what its processes left. Raises UserError for a run that has not ended.
+    """Removes an ended run and leftovers of its processes. Raises UserError for a run that has not ended.
 
-    The run leaves the list at once; removing hundreds of gigabytes of checkpoints takes longer. The next delete removes
-    what a killed one left.
+    The run leaves the list at once; removing hundreds of gigabytes of checkpoints takes longer. If killed, the next
+    delete completes the removal.
     """
     with alone(run):
         check(run)
@@ -59,9 +59,9 @@ def _delete(run: RunDir) -> None:
 
 @dataclass(frozen=True)
 class Removable:
-    """What `clean` may remove of a run that has ended; `bytes` is the space that this frees.
+    """A part of an ended run that `clean` may remove; `bytes`: the space that this frees.
 
-    `what` is a process, a Ray folder or a shared file that the run left, one of its checkpoints, or the run itself.
+    `what`: a leftover process, Ray folder or shared file, a checkpoint, or the run itself.
     """
 
     kind: Literal["process", "folder", "memory", "socket", "checkpoint", "run"]
@@ -72,7 +72,7 @@ class Removable:
 
 
 def leftovers() -> list[Removable]:
-    """Leftovers that may be removed: only of runs in this user's list, found by environment and records."""
+    """Removable leftovers: only of runs in this user's list, found by environment and records."""
     over = {run.id: run for run in all_runs() if current(run, checks=False).over}
     left = []
     for pid, run_id in processes_of_runs():
@@ -88,10 +88,10 @@ def leftovers() -> list[Removable]:
 
 
 def excess(keep: Keep) -> list[Removable]:
-    """Runs and checkpoints beyond the limits, in the order of removal.
+    """Runs and checkpoints over the limits, in the order of removal.
 
-    It never includes a run that has not ended, has a note, is damaged or from a later ppo-tui, nor the newest
-    checkpoint of a run that stays, because a resume needs it.
+    Excludes runs that have not ended, have a note, are damaged or come from a later ppo-tui, and the newest checkpoint
+    of a remaining run, which a resume needs.
     """
     runs = all_runs()
     states = {run.id: current(run, checks=False) for run in runs}
@@ -113,7 +113,7 @@ def excess(keep: Keep) -> list[Removable]:
 
 
 def remove(items: Sequence[Removable]) -> dict[Removable, str]:
-    """Removes what may still be removed once the lock of its run is held. Returns why the others stay."""
+    """Removes items that are still removable under their run's lock. Returns the reasons against the others."""
     stay, used = {}, in_use() if any(isinstance(each.what, SharedFile) for each in items) else set()
     for each in items:
         try:
@@ -131,7 +131,7 @@ def remove(items: Sequence[Removable]) -> dict[Removable, str]:
 
 
 def _remove(item: Removable, used: Container[Inode]) -> None:
-    """Removes an item of a run whose lock is held. Raises UserError if it may no longer be removed, OSError."""
+    """Removes an item of a locked run. Raises UserError if it is no longer removable, OSError."""
     run, what, state = item.run, item.what, current(item.run, checks=False)
     if not (_may_go(run, state) if isinstance(what, Path) else state.over):
         raise UserError(f"run {run.id} was changed since")

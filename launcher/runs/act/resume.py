@@ -29,17 +29,17 @@ def resume(
 ) -> RunDir:
     """Continues a run from a checkpoint in a new attempt, with the settings of its first one.
 
-    `step` names the checkpoint (None: the newest); steps after it are trained again. Raises UserError if there is none,
-    and Refused as `start` does.
+    `step`: the checkpoint (None: the newest); later steps are repeated. Raises UserError without one, and Refused as
+    `start` does.
     """
     with control.alone(run):
         return _resume(run, settings, narrate, step, force=force)
 
 
 def proposed(run: RunDir, state: RunState) -> tuple[str, str]:
-    """The checkpoint and the settings that most users resume with, and what the other choices are.
+    """The default checkpoint and settings for a resume, and the alternatives.
 
-    A complete run gets as many steps, or epochs, as its preset has. Without a checkpoint, 0 is the start.
+    For a complete run, the settings add the steps or epochs of its preset. Without a checkpoint, 0 is the start.
     """
     kept = checkpoint_sizes(run)
     if not kept:
@@ -86,7 +86,7 @@ def _resume(run: RunDir, settings: Sequence[str], narrate: Narrate, step: int | 
 
 
 def _refuse_complete(run: RunDir, step: int, planned: int | None, state: RunState, settings: Sequence[str]) -> None:
-    """Refuses a run without steps left: veRL would go through its whole start and end without a step."""
+    """Refuses a run without remaining steps: veRL would start completely and then end."""
     total = planned or (None if settings else state.total)  # settings may make the run longer
     if total is not None and (complete := completion(step, total)):
         hint = f"to continue training, add trainer.steps={step + total} or more trainer.epochs"

@@ -1,4 +1,4 @@
-"""The plan of a run or of a further attempt of one, and its start: a run directory with a detached supervisor."""
+"""The plan of a run or a further attempt, and its start: a run directory with a detached supervisor."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def silent(_: str) -> None:
 
 @dataclass(frozen=True)
 class Plan:
-    """A preset with `changes`, the KEY=VALUE that were given with it, laid over it.
+    """A preset with `changes`: KEY=VALUE settings over it.
 
-    `origin` is the run that it came from, `checkpoint` the one that it begins with, `name` and `note` those of the run,
-    which else has the name of the preset.
+    `origin`: the run that it comes from. `checkpoint`: where it begins. `name`, `note`: the run's [default name: the
+    preset's].
     """
 
     loaded: LoadedPreset
@@ -60,8 +60,8 @@ class Plan:
         name: str = "",
         note: str = "",
     ) -> Plan:
-        """The plan of a preset, or of its name or path, with changes; `after` is the run whose settings were edited for
-        it. Raises UserError.
+        """The plan of a preset, or of its name or path, with changes; `after`: the run whose settings were edited.
+        Raises UserError.
         """
         loaded = with_settings(preset, changes)
         origin = None if after is None else Parent(after).origin(loaded)
@@ -73,8 +73,9 @@ class Plan:
         return verl_env.require(self.loaded.preset.python, self.loaded.preset.own_verl)
 
     def admit(self, narrate: Narrate, *, force: bool, prepare: bool = True) -> Preflight:
-        """Makes its preflight, with `prepare` after missing toy assets were built. Raises UserError, and
-        `check.gate.Refused` for a preset that would fail, unless `force`.
+        """Makes the preflight; `prepare` builds missing toy assets before its slow checks.
+
+        Raises UserError, and `check.gate.Refused` for a preset that would fail, unless `force`.
         """
         from launcher.check.gate import admit
 
@@ -82,19 +83,19 @@ class Plan:
         return admit(self.loaded, force=force, narrate=narrate, prepare=making if prepare else lambda: None)
 
     def admit_ahead(self, narrate: Narrate, *, force: bool) -> Checked:
-        """The part of its preflight that can be made before its turn in the queue; raises as `admit` does."""
+        """The part of the preflight that is possible before the run's turn; raises as `admit` does."""
         from launcher.check.gate import admit_ahead
 
         return admit_ahead(self.loaded, force=force, narrate=narrate, prepare=self._making(narrate))
 
     def _making(self, narrate: Narrate) -> Callable[[], None]:
-        """Makes the toy task, if the run needs it. Raises UserError for what no preflight checks."""
+        """Makes the toy task if the run needs it. Raises UserError for errors that no preflight checks."""
         python = self.env.python
         check_health(self.loaded.preset.health)
         return partial(toy.ensure_for, self.loaded.preset.model.path, python, narrate)
 
     def launch(self, folders: RunFolders, id: str | None = None) -> Launch:
-        """The command of an attempt that writes into these folders; `id` is that of the run, if there is one yet."""
+        """The command of an attempt with these output folders; `id`: the run's, if it exists."""
         env = self.env
         assert env.verl is not None
         return build(
@@ -115,10 +116,10 @@ def start(
     id: str | None = None,
     preflight: Preflight | None = None,
 ) -> RunDir:
-    """Starts a run and returns when its supervisor lives. Missing toy assets are built first.
+    """Starts a run and returns when its supervisor runs. Builds missing toy assets first.
 
-    `id` is that of a queued run, `preflight` the earlier findings, if nothing is to be checked again. Raises as
-    `Plan.admit` does; then no run is made.
+    `id`: a queued run's. `preflight`: earlier findings, which are then not checked again. Raises as `Plan.admit` does,
+    without making a run.
     """
     require_writable()
     require_name(plan.name)
@@ -143,7 +144,7 @@ def start(
 
 
 def info_of(plan: Plan, run: RunDir, launch: Launch, preflight: Preflight, now: float) -> RunInfo:
-    """run.yaml of a run that begins `now`, in unix seconds."""
+    """The run.yaml of a run that begins `now` (unix seconds)."""
     loaded, env = plan.loaded, plan.env
     return RunInfo(
         id=run.id,
@@ -165,18 +166,18 @@ def info_of(plan: Plan, run: RunDir, launch: Launch, preflight: Preflight, now: 
 
 
 def folders_of(run: RunDir, attempt: AttemptDir) -> RunFolders:
-    """Where an attempt writes."""
+    """The output folders of an attempt."""
     return RunFolders(run.checkpoints, run.rollouts, run.validations, attempt.metrics, attempt.hydra)
 
 
 def note_force(run: RunDir, preflight: Preflight) -> None:
-    """Records that a run was started against the preflight, with the findings."""
+    """Records the findings of a preflight that a run was started against."""
     if preflight.forced:
         EventLog(run.events).add(Action("force", findings=preflight.findings))
 
 
 def note_origin(run: RunDir, after: Origin) -> None:
-    """Records it in the events of the new run."""
+    """Records the run's origin in its events."""
     changes = (f"{each.key}={text_of(each.now)}" for each in after.diff)
     verb = "relaunch" if after.step is None else "fork"
     settings = (f"after {after.run}:", *changes)
@@ -184,7 +185,7 @@ def note_origin(run: RunDir, after: Origin) -> None:
 
 
 def last_run(preset: str) -> tuple[str, Mapping[str, Any]] | None:
-    """The id and the settings of the newest run that a preset of this name started."""
+    """Id and settings of the newest run started from a preset of this name."""
     for run in all_runs():
         info = run.read_info() if run.read_head().of_preset == preset else None
         if info is not None and info.preset is not None and not info.from_log:

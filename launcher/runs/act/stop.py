@@ -25,11 +25,11 @@ _GONE = 3.0  # seconds in which a killed supervisor is gone
 
 
 def stop(run: RunDir, *, by: str = "user", wait: bool = False, narrate: Callable[[str], None] = lambda _: None) -> str:
-    """Requests the end of a run; returns its state then (with `wait`, its state after the end).
+    """Requests the end of a run; returns its state then (with `wait`, after the end).
 
-    A run without a supervisor gets a new one first. A supervisor that does not answer, or (with `wait`) does not end
-    the run, is killed; this process then ends the driver and returns the final state. `narrate` gets the reason.
-    A process of another container or machine gets no signal: UserError where nobody there takes the request.
+    A run without a supervisor first gets a new one. Kills a supervisor that does not answer or (with `wait`) does not
+    end the run; this process then ends the driver. `narrate` receives the reason. Processes in another container or
+    machine get no signal: UserError if no supervisor there takes the request.
     """
     control.refuse_later(run)
     state = current(run)
@@ -69,14 +69,14 @@ def _heard(run: RunDir) -> bool:
 
 
 def _finishes(run: RunDir, state: RunState) -> bool:
-    """Whether only the supervisor is left, which reads the rest of the log and accepts no requests."""
+    """Whether only the supervisor runs, which reads the remaining log and accepts no requests."""
     if state.driver is None or not state.driver.here or silence(state) > HEARD:
         return False
     return not any(True for _ in run_members(state.driver, run.read_id()))
 
 
 def cancel_retry(run: RunDir, state: RunState) -> bool:
-    """Cancels the retry of a failed run, whose supervisor only waits for it. Returns whether there was one."""
+    """Cancels the retry of a failed run whose supervisor waits for it. Returns whether there was one."""
     if state.state != "failed" or not supervised(run, state):
         return False
     control.request(run, "stop")
@@ -84,7 +84,7 @@ def cancel_retry(run: RunDir, state: RunState) -> bool:
 
 
 def _end_it_here(run: RunDir, state: RunState, by: str, narrate: Callable[[str], None]) -> str:
-    """Ends a driver whose supervisor does not; the next supervisor reads the rest and records the end."""
+    """Ends a driver whose supervisor does not; the next supervisor reads the remaining log and records the end."""
     attempt = run.last_attempt()
     what = "had no supervisor"
     if state.supervisor is not None and state.supervisor.alive():
@@ -115,7 +115,7 @@ def _end_it_here(run: RunDir, state: RunState, by: str, narrate: Callable[[str],
 
 
 def _recorded(run: RunDir, attempt: AttemptDir | None) -> str:
-    """The state in which the next supervisor records the end; that of exit.json if it takes longer."""
+    """The state recorded by the next supervisor; that of exit.json if it takes longer."""
     state, deadline = ended(run), time.monotonic() + STOP_PATIENCE
     record = attempt.read_exit() if attempt is not None else None
     while state.live and record is None and time.monotonic() < deadline:  # of a job

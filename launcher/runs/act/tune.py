@@ -1,7 +1,7 @@
-"""Tunes a preset: short runs of it with the longest responses, and a new preset with the fastest settings that fit.
+"""Tunes a preset: short runs with maximum response length, and a new preset with the fastest settings that fit.
 
-Each probe is a run like any other, with a tag; its run directory is the result. So an interrupted `tune` continues, and
-repeats no probe.
+Each probe is a normal run with a tag, and its run directory is the result: an interrupted `tune` continues without
+repeating probes.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ COURSE: Settings = {
     "trainer.validate_first": False,
     "trainer.loggers": [],
 }
-"""Settings of every probe: the longest responses, and only training steps."""
+"""Settings of every probe: maximum response length, and only training steps."""
 _TOO_MUCH = ("gpu-oom", "host-oom", "host-memory", "engine-wake-up-oom", "nccl-gpu-memory", "kv-cache", "sglang-memory")
 _TOO_MUCH_ENGINE = ("engine-free-memory", "sglang-pool")
 _LENGTH = "response_length/mean"
@@ -61,8 +61,8 @@ class Tuned:
 def tune(
     loaded: LoadedPreset, path: Path, narrate: Narrate, *, most: int = PROBES, count: int = STEPS, force: bool = False
 ) -> Tuned:
-    """Probes a preset and writes the best settings as a new one. An interruption stops the running probe. Raises
-    UserError if a probe fails for another reason than memory, or if none fits.
+    """Probes a preset and writes the best settings as a new one. Interrupting it stops the running probe. Raises
+    UserError if a probe fails for a reason other than memory, or if none fits.
     """
     space = Space(subject(loaded))
     tag = _tag(loaded, space, count)

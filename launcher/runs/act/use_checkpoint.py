@@ -1,4 +1,4 @@
-"""Uses a checkpoint: merges it into a model that transformers and vLLM load, or scores it on the test split."""
+"""Merges a checkpoint into a model that transformers and vLLM load, or scores it on the test split."""
 
 import os
 import shutil
@@ -23,14 +23,14 @@ _LAST = 8  # last lines of a merger that failed
 
 
 class MergeError(Exception):
-    """veRL's merger failed; the text ends with its last lines."""
+    """A failure of veRL's merger; the text ends with its last lines."""
 
 
 def merge(run: RunDir, step: int | None, to: Path | None, narrate: Narrate) -> Path:
     """Writes the actor of a checkpoint in Hugging Face format; returns the folder.
 
-    Without `to`, this is `merged/global_step_<k>` of the run. It runs on the CPU and needs memory for twice the model
-    in float32. The folder appears when it is complete. Raises UserError and MergeError.
+    Default of `to`: `merged/global_step_<k>` of the run. Runs on the CPU; needs memory for twice the model in float32.
+    The folder appears when complete. Raises UserError and MergeError.
     """
     parent = Parent(run)
     parent.require(Verb.MERGE)
@@ -81,8 +81,8 @@ _ONLY = ("trainer.val_only=True", "trainer.val_before_train=True")
 def evaluate(
     run: RunDir, changes: Sequence[str], step: int | None, narrate: Narrate, *, force: bool, base: bool = False
 ) -> RunDir:
-    """Starts veRL on a checkpoint of `run`, or on the model that it began with (`base`), with its preset and changes,
-    only to validate. Returns when its supervisor lives; `scores` returns the results once it has finished.
+    """Starts veRL on a checkpoint of `run`, or on its initial model (`base`), with its preset and changes, only to
+    validate. Returns when its supervisor runs; `scores` returns the results after the end.
     """
     parent = Parent(run)
     parent.require(Verb.EVALUATE)
@@ -95,7 +95,7 @@ def evaluate(
 
 
 def scores(run: RunDir) -> dict[str, float]:
-    """The metrics of a run's last validation, the main ones first."""
+    """The metrics of a run's last validation, main ones first."""
     figures: dict[str, float] = {}
     for _, record in steps(run):
         figures.update({key: value for key, value in record.data.items() if key.startswith(SCORES)})

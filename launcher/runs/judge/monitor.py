@@ -1,6 +1,6 @@
 """Reads one attempt: turns console and file logger into merged steps, events and a judgement.
 
-The supervisor runs it live; `import`, `demo` and `health` run the same code over a log from elsewhere.
+The supervisor uses it live; `import`, `demo` and `health` use it for a log from elsewhere.
 """
 
 import dataclasses
@@ -40,10 +40,10 @@ ChecklistMaker = Callable[[Mapping[str, Any]], Checklist]
 class Monitor:
     """Follows one attempt.
 
-    `keys` are the veRL keys known so far; the console's own dump of the resolved configuration completes them, so the
-    checklist is made again after the dump (before the first step). `framework` printed the console, if not veRL.
-    `pinned` keys override the dump. `clock` dates the steps of a log that is not live; `tell` adds metrics to a step
-    that neither the console nor veRL's file has. `before`: the step that the attempt continues.
+    `keys`: veRL keys known so far; the console's dump of the resolved configuration completes them, and the checklist
+    is then rebuilt (before the first step). `framework`: the program that printed the console, if not veRL. `pinned`
+    keys override the dump. `clock` dates the steps of a log that is not live. `tell` adds metrics to a step that are
+    neither in the console nor in veRL's file. `before`: the step that the attempt continues.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Monitor:
         self._lines = 0  # step lines since the last timer began: spans end where their folder is full
 
     def history(self, records: list[StepRecord]) -> None:
-        """Feeds the steps of earlier attempts to the checklist, so that its baselines continue."""
+        """Feeds the steps of earlier attempts to the checklist to continue its baselines."""
         self._history = records
         for record in records:
             self.checklist.step(record.step, record.data, t=record.t)
@@ -108,13 +108,13 @@ class Monitor:
         self._mutes[rule] = muted
 
     def feed_console(self, chunk: bytes, now: float, passed: int = 0) -> None:
-        """Adds new bytes of the console, read at `now`; `passed` bytes before them were left out."""
+        """Adds new bytes of the console, read at `now`; `passed` earlier bytes were skipped."""
         self.last_output, self._passed = now, passed
         for event in self._reader.feed(chunk):
             self._take(event, now)
 
     def feed_records(self, records: Iterable[StepRecord], now: float) -> None:
-        """Adds steps that an earlier supervisor read from lines that the console no longer has."""
+        """Adds steps that an earlier supervisor read, whose lines are no longer in the console."""
         for record in records:
             self._merger.console(record.step, record.data, record.log_offset or 0, now)
 
@@ -128,7 +128,7 @@ class Monitor:
                 self._merger.file(record.step, record.data, record.t or now)
 
     def feed_timers(self, running: Span | None, ended: Iterable[Span], now: float) -> None:
-        """Takes in the trainer's spans: the timer that runs now, and those that ended since the last call."""
+        """Takes in the trainer's spans: the running timer, and the timers that ended since the last call."""
         for span in ended:
             self._timed, self._lines, end = True, 0, span.end or now
             self._timer_ended = max(self._timer_ended, end)
@@ -150,15 +150,13 @@ class Monitor:
         return self._judge(self._merger.take())
 
     def collect(self, now: float, most: int = sys.maxsize) -> list[StepRecord]:
-        """Writes and judges the steps that are complete; returns them."""
+        """Writes and judges the complete steps; returns them."""
         return self._judge(self._merger.take(now, most))
 
     def tick(
         self, now: float, gpu: tuple[float, float] | None, host: tuple[float, float] | None, usual: float | None = None
     ) -> None:
-        """Judges what depends on the time: silence, memory (used and total, bytes), and the first step, which takes
-        `usual` seconds.
-        """
+        """Judges time-dependent values: silence, memory (used and total bytes), and a first step of `usual` seconds."""
         if self.written_here is None or not self.complete:
             first = None if self._first_step is None or self._begun else (self._first_step, usual)
             changes = self.checklist.tick(now, gpu=gpu, host=host, written_here=self.written_here, first_step=first)
@@ -166,12 +164,12 @@ class Monitor:
 
     @property
     def over(self) -> bool:
-        """Whether the console has the line that ends a training."""
+        """Whether the console has the final line of a training."""
         return self._reader.over
 
     @property
     def complete(self) -> bool:
-        """Whether the last step was logged, or the end of the training."""
+        """Whether the last step or the end of training was logged."""
         return self.over or (self.total is not None and 0 < self.total <= (self.step or 0))
 
     @property
@@ -181,11 +179,10 @@ class Monitor:
 
     @property
     def eta(self) -> float | None:
-        """Seconds from the last step to the last one of the run: its steps, and the validations and savings that are
-        due. A saving counts once one was seen.
+        """Seconds from the last step to the run's last one: steps, and due validations and savings (once one was seen).
 
-        The pace is the mean and not the median: groups that are generated again (DAPO) make single steps long, and such
-        steps also occur in the rest.
+        Uses the mean pace instead of the median: groups that are generated again (DAPO) make single steps long, also
+        among the remaining steps.
         """
         if self.total is None or self.step is None or not self._trained_in:
             return None
@@ -225,7 +222,7 @@ class Monitor:
 
     @property
     def phase_usual(self) -> float | None:
-        """Usual seconds of the current phase: of the spans of its timers, or of the recent steps; None without any."""
+        """Usual seconds of the current phase, from its timer's spans or recent steps; None without either."""
         if self._timed:
             spent = [statistics.median(found) for each in TIMED.get(self.phase, ()) if (found := self._spent.get(each))]
             return sum(spent) if spent else None
@@ -233,16 +230,17 @@ class Monitor:
 
     @property
     def pace(self) -> tuple[float, float, float] | None:
-        """Time of the last step, then median and maximum of the seconds between steps; None before the second."""
+        """Time of the last step, then median and maximum interval in seconds; None before the second step."""
         if self._last_t is None or not self._durations:
             return None
         return self._last_t, statistics.median(self._durations), max(self._durations)
 
     @property
     def stage(self) -> tuple[float | None, float | None, float | None]:
-        """Since when the run does what it does, and the median and the most seconds that this took in recent steps.
+        """The start of the current activity, and its median and maximum seconds in recent steps.
 
-        It is the timer that runs, by its own spans, or else a phase whose begin a line marks, or else the whole step.
+        The activity is the running timer (by its own spans); without one, a phase with a starting line; otherwise the
+        whole step.
         """
         if self._timer is not None:
             return self._timer.start, *_usual(self._spent.get(self._timer.name))
@@ -251,7 +249,7 @@ class Monitor:
         return self.pace or (self.phase_since, None, None)
 
     def stall(self) -> str | None:
-        """The message of STALL-1 if its flag is up."""
+        """The message of STALL-1 if its flag is active."""
         check = next((each for each in self.checklist.checks() if each.rule == "STALL-1"), None)
         return check.message if check is not None and check.level >= Level.WARN else None
 
@@ -292,7 +290,7 @@ class Monitor:
                 self._notice(event, now)
 
     def _begin(self, step: int, data: Mapping[str, float]) -> None:
-        """Begins a step; where another attempt was appended, the following steps replace those that they repeat."""
+        """Begins a step; after an appended attempt, repeated steps replace earlier ones."""
         again = self._joined or (self.written_here is not None and step < self._printed)  # a line may have two parts
         if step <= self._printed and (self._restarted or (again and trains(data))):
             self._judge(self._merger.take())
@@ -303,7 +301,7 @@ class Monitor:
 
     @property
     def _trained(self) -> bool:
-        """Whether the last step was printed; it is saved by then, so that killed processes no longer harm the run."""
+        """Whether the last step was printed; it is saved then, so that killed processes no longer harm the run."""
         return self.total is not None and self._printed >= self.total and not self._restarted
 
     def _enter(self, phase: str, now: float, step: int | None = None) -> None:
@@ -336,7 +334,7 @@ class Monitor:
                 self._notice(notable, None)
 
     def _track(self, event: console.Tracked) -> None:
-        """Keeps the address of a tracker, and its folder; without logins and other secrets."""
+        """Records a tracker's address and folder, without logins and other secrets."""
         before = self.trackers.get(event.tracker)
         url = redact(clean(without_login(event.url))) if event.url else (before.url if before else None)
         folder = redact(clean(event.folder)) if event.folder else (before.folder if before else None)
@@ -369,7 +367,7 @@ class Monitor:
         return records
 
     def _measure(self, record: StepRecord) -> None:
-        """Notes how long a step took, and its phases as veRL timed them, unless the run hung in it."""
+        """Records the duration of a step and of its phases, unless the run hung in it."""
         before, self._last_t, self.step = self._last_t, record.t, record.step
         spent = {phase: sum(_seconds(record, timer) for timer in timers) for phase, timers in _BY_LINES.items()}
         for phase in _OF_SOME_STEPS if self._phases else ():

@@ -1,4 +1,4 @@
-"""Explains a pasted text: why its run ended, the preset of its command, its versions next to the installed ones."""
+"""Explains a pasted text: why its run ended, the preset of its command, and its versions next to the installed ones."""
 
 import contextlib
 import tempfile
@@ -26,7 +26,7 @@ from launcher.verl import env as verl_env
 
 @dataclass(frozen=True)
 class Version:
-    """A package's version in the text, and the installed one as `doctor` finds it; None if it is missing."""
+    """A package version in the text, and the installed one as found by `doctor`; None if missing."""
 
     package: str
     pasted: str
@@ -35,9 +35,9 @@ class Version:
 
 @dataclass(frozen=True)
 class PastedReading:
-    """The parts of a pasted text; `log` and `diagnosis` are empty without output of veRL, `command` without a command.
+    """The parts of a pasted text; `log` and `diagnosis` are empty without veRL output, `command` without a command.
 
-    `offers` are the fixes of the diagnosis that change something in the command.
+    `offers`: fixes of the diagnosis that change the command.
     """
 
     log: str
@@ -64,7 +64,7 @@ class PastedReading:
 
 
 def explain(text: str) -> PastedReading:
-    """Reads a pasted text. Raises UserError for a text that is too large or has nothing of veRL."""
+    """Reads a pasted text. Raises UserError for a text that is too large or has no veRL output."""
     parts = pasted.read(text)
     command = refused = None
     try:
@@ -88,7 +88,7 @@ def explain(text: str) -> PastedReading:
 
 
 def log_in(text: str, parts: Pasted) -> tuple[str, Framework | None]:
-    """The log in a pasted text, without secrets, and what printed it, if not veRL; empty without one."""
+    """The log in a pasted text, without secrets, and its framework, if not veRL; empty without one."""
     log = parts.log or redact(text)
     with tempfile.TemporaryDirectory(prefix="ppo-tui-pasted-") as folder:
         path = Path(folder) / "pasted.log"

@@ -1,4 +1,4 @@
-"""The checklist of a run or a log: its limits, its machine, its judgement of the steps."""
+"""The checklist of a run or log: its limits, machine and judged steps."""
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,7 +35,7 @@ _MEMORY_SIZES = ("gpu_total_gb", "host_total_gb")
 def checklist_maker(
     info: RunInfo, sizes: Mapping[str, float], framework: Framework | None, *, clock: bool = False
 ) -> Callable[[Mapping[str, Any]], Checklist]:
-    """Makes checklists for these memory sizes; with a `clock` judges silence; `framework` made it, if not veRL."""
+    """Makes checklists for these memory sizes; with a `clock` it judges silence. `framework`: if not veRL."""
     other = None if framework is None or framework.own else framework
     usual = configuration(info.preset).usual if info.preset else None
 
@@ -56,7 +56,7 @@ def checklist_maker(
 
 
 def _vocabulary(keys: Mapping[str, Any]) -> int | None:
-    """Tokens that the policy chooses from, by the configuration of its model; None if that is not available."""
+    """Vocabulary size of the policy, from its model's configuration; None if that is not available."""
     path = keys.get(MODEL_PATH)
     try:
         folder = folder_of(path) if isinstance(path, str) else None
@@ -67,7 +67,7 @@ def _vocabulary(keys: Mapping[str, Any]) -> int | None:
 
 
 def _validation_rows(keys: Mapping[str, Any]) -> int | None:
-    """Rows that a validation uses, by the files of the run; None if those are not available."""
+    """Number of validation rows, from the run's files; None if they are not available."""
     rows, most = rows_of(keys.get("data.val_files")), keys.get("data.val_max_samples")
     return min(rows, most) if rows and isinstance(most, int) and most > 0 else rows
 
@@ -91,7 +91,7 @@ def recorded_sizes(run: RunDir) -> dict[str, float]:
 
 
 class Judged(Sink):
-    """A judged source: its changes of health rules, and the checklist after its last step."""
+    """A judged source: its level changes, and the checklist after its last step."""
 
     checklist: Checklist
 
@@ -105,8 +105,8 @@ class Judged(Sink):
 def judged(source: RunDir | Log, config: Sequence[str], progress: Progress = unseen) -> Judged:
     """Judges every step of a source.
 
-    `config` has KEY=VALUE settings that override the console's own dump of the configuration, and memory sizes that
-    override those of the run's machine.
+    `config`: KEY=VALUE settings over the console's configuration dump, and memory sizes over those of the run's
+    machine.
     """
     sink = Judged()
     pinned = dict(setting(text) for text in config)
@@ -148,7 +148,7 @@ def judge_log(
     progress: Progress = unseen,
     before: Sequence[StepRecord] = (),
 ) -> Monitor:
-    """The monitor that has read a whole log, as `judged`; it continues the steps `before`."""
+    """The monitor after reading a whole log, as in `judged`; it continues the steps `before`."""
     make = checklist_maker(RunInfo(), sizes, log.framework)
     both, resumed = log.both, before[-1].step if before else None
     monitor = Monitor(
@@ -160,7 +160,7 @@ def judge_log(
 
 
 def _feed(monitor: Monitor, log: Log, clock: LogClock, progress: Progress) -> None:
-    """Feeds a whole log to a monitor; `progress` gets how much is judged, but of compressed files of unknown length."""
+    """Feeds a whole log to a monitor; `progress` gets the judged share (not for compressed files of unknown length)."""
     paths = [path for path in (log.console, log.table) if path is not None]
     known = all(path.suffix != ".gz" for path in paths)
     meter = Meter(progress if known else unseen, sum(path.stat().st_size for path in paths), "judging")
@@ -180,7 +180,7 @@ def _feed(monitor: Monitor, log: Log, clock: LogClock, progress: Progress) -> No
 
 
 def setting(text: str) -> tuple[str, Any]:
-    """The key and the value of KEY=VALUE."""
+    """Key and value of KEY=VALUE."""
     from launcher.verl import hydra
 
     _, key, value = hydra.split(text)

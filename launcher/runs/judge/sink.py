@@ -1,4 +1,4 @@
-"""What receives the results of a monitor."""
+"""Receivers of a monitor's results."""
 
 from collections.abc import Iterable
 
@@ -7,13 +7,13 @@ from launcher.record.events import LevelChange
 
 
 class Sink:
-    """Receives the results of a monitor; methods that a sink does not define drop them."""
+    """Receives a monitor's results; the default methods drop them."""
 
     def steps(self, records: list[StepRecord]) -> None:
-        """Steps that are complete, in order."""
+        """Receives complete steps, in order."""
 
     def phase(self, phase: str, step: int | None, t: float) -> None:
-        """The run entered a phase."""
+        """Receives the start of a phase."""
 
     def health(self, changes: Iterable[LevelChange], t: float) -> None:
-        """Health rules rose or were released."""
+        """Receives level changes of rules."""

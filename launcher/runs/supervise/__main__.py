@@ -1,7 +1,7 @@
 """`python -m launcher.runs.supervise RUN_DIR` supervises the newest attempt of a run directory.
 
-With `--adopt` it takes over one whose supervisor was killed. The run's folder is its working directory, `.`: so a moved
-folder keeps its supervisor.
+With `--adopt` it takes over an attempt whose supervisor was killed. Its working directory is the run's folder, `.`, so
+that a moved folder keeps its supervisor.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """Takes over an attempt whose supervisor was killed.
 
-It reads the console and the file logger from their first byte, like its predecessor, and finds the same steps, phases
-and flags again. Those that are already on disk are left out, so that nothing is missed or recorded twice.
+Reads console and file logger from the first byte, like its predecessor, and finds the same steps, phases and flags.
+Omits those already on disk, so that nothing is missing or recorded twice.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from launcher.runs.supervise.disk import DiskSink
 
 
 class CatchingUp(DiskSink):
-    """A sink that writes only what an earlier supervisor of the attempt has not written."""
+    """A sink that writes only results that no earlier supervisor of the attempt wrote."""
 
     def __init__(
         self, run: RunDir, attempt: AttemptDir, events: EventLog, on_change: Callable[[LevelChange, float], None]
@@ -42,7 +42,7 @@ class CatchingUp(DiskSink):
         self.missed = 0
 
     def date(self, record: StepRecord) -> float:
-        """When a step happened: as recorded, or estimated, because step lines have no time."""
+        """The time of a step: recorded, or estimated, as step lines have no time."""
         if times := self._times.get(record.step):
             self._again.add(id(record))
             self._t = times.popleft()
@@ -53,7 +53,7 @@ class CatchingUp(DiskSink):
         return self._t
 
     def recorded(self, end: int) -> list[StepRecord]:
-        """Steps on disk whose lines began before byte `end` of the console, where a part may be missing by now."""
+        """Steps on disk whose lines began before byte `end` of the console, which may have lost them."""
         steps = (StepRecord.from_line(line) for line in records(self._attempt.steps))
         return [each for each in steps if each is not None and (each.log_offset or 0) < end]
 
@@ -78,12 +78,12 @@ class CatchingUp(DiskSink):
 
 
 def _key(what: LevelChange | PhaseChange) -> object:
-    """The key that identifies an event. A flag about the log may have another step than the first time."""
+    """The key of an event. A flag about the log may have another step than before."""
     return (what.rule, what.before, what.after) if isinstance(what, LevelChange) else what
 
 
 def events_of_attempt(run: RunDir) -> list[Event]:
-    """The events since the newest attempt began."""
+    """The events since the start of the newest attempt."""
     events: list[Event] = []
     for event in read_events(run.events):
         if isinstance(event.what, StateChange) and event.what.after == "starting":
@@ -93,15 +93,15 @@ def events_of_attempt(run: RunDir) -> list[Event]:
 
 
 def who_asked(run: RunDir) -> str | None:
-    """Who requested the end of the newest attempt; None if nobody did."""
+    """Who requested the end of the newest attempt; None without a request."""
     actions = [event.what for event in events_of_attempt(run) if isinstance(event.what, Action)]
     return next((action.by for action in reversed(actions) if action.verb == "stop"), None)
 
 
 def driver_of(state: RunState, run_id: str, attempt: AttemptDir) -> ProcessId | None:
-    """The driver of an attempt, even if its supervisor was killed before it could record it.
+    """The driver of an attempt, even if its supervisor was killed before recording it.
 
-    Processes that the driver started share its environment and may outlive it: the driver has other arguments.
+    Child processes share its environment and may outlive it: the driver has other arguments.
     """
     if state.driver is not None:
         return state.driver

@@ -1,4 +1,4 @@
-"""Consequences of a flag besides an event: `on_alert`, messages to the user's targets, `stop_on`."""
+"""Actions of a flag besides an event: `on_alert`, messages to the user's targets, `stop_on`."""
 
 import contextlib
 import queue
@@ -29,14 +29,14 @@ _WAITING = 50  # alerts that may wait for the command; more are dropped, and cou
 class AlertCommand:
     """Runs a command once per alert, one at a time; the supervisor never waits for it.
 
-    With a `pause`, in seconds, it gets a list of the alerts since the last time, and an alert about the end of the run
-    at once.
+    With a `pause` in seconds, each call gets all alerts since the last one; alerts about the end of the run are sent at
+    once.
     """
 
     def __init__(
         self, argv: Sequence[str], report: Callable[[str], None], name: str = "on_alert", *, pause: float = 0.0
     ) -> None:
-        """`report` is called with a sentence when a command failed, from another thread; `name` begins it."""
+        """`report` gets a sentence, beginning with `name`, when a command fails; called from another thread."""
         self._argv, self._report, self._name = list(argv), report, name
         self._pause, self._due = pause, 0.0
         self._queue: queue.SimpleQueue[Mapping[str, object] | None] = queue.SimpleQueue()  # a put never waits
@@ -60,7 +60,7 @@ class AlertCommand:
             self._dropped += 1
 
     def close(self) -> None:
-        """Sends the waiting alerts a last time, for at most `TIME_LIMIT` seconds."""
+        """Sends the waiting alerts for at most `TIME_LIMIT` seconds."""
         if not self._argv:
             return
         self._queue.put(None)
@@ -98,7 +98,7 @@ class AlertCommand:
 
 
 def _call(argv: Sequence[str], told: object, folder: str | None = None) -> str:
-    """Calls a command with JSON on its stdin; returns why it failed."""
+    """Calls a command with JSON on stdin; returns why it failed."""
     try:
         given = orjson.dumps(redact_tree(told))
         done = subprocess.run(
@@ -114,7 +114,7 @@ def _call(argv: Sequence[str], told: object, folder: str | None = None) -> str:
 
 
 def send_test(alerts: AlertSettings, name: str) -> Iterator[str]:
-    """Sends a test to the command and the targets of a preset, and yields what each got. Raises UserError."""
+    """Sends a test to a preset's command and targets; yields the result of each. Raises UserError."""
     folder = tempfile.gettempdir()
     change = LevelChange(27, "KL-1", Level.WARN, Level.CRITICAL, "a test of the alerts: no run is in trouble")
     event = {"run": "test", "name": name, "dir": folder, "kind": change.kind, **change.to_json()}

@@ -1,8 +1,8 @@
-"""Files that the supervisor writes, also on a full disk.
+"""Files of the supervisor, also on a full disk.
 
-console.log is limited to a size from config.yaml, because a program may print the same error for days. gpu.jsonl gets
-one sample per second at first and one per ten seconds after an hour, so its size is bounded. A checkpoint that does not
-fit ends veRL and leaves no space to record the end. So space is reserved when the run starts and freed for that record.
+config.yaml limits the size of console.log, because a program may print the same error for days. gpu.jsonl gets one
+sample per second at first and one per ten seconds after an hour, so its size is bounded. A checkpoint that does not fit
+ends veRL and leaves no space to record the end: so space is reserved at the start and freed for that record.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ class OwnFolder:
         self._missed = 0  # looks in a row that did not find it
 
     def gone(self) -> bool:
-        """Whether it was removed, so that nothing could watch or stop the run."""
+        """Whether the folder was removed, so that the run cannot be watched or stopped."""
         try:
             Path.cwd().stat()
             self._missed = 0
@@ -58,12 +58,12 @@ class MachineLog:
         self._path, self._started, self._last = path, time.monotonic(), -math.inf
 
     def due(self, every: float = 1.0) -> bool:
-        """Whether it is time for the next sample; one in `every` seconds, and more rarely after an hour."""
+        """Whether the next sample is due: one in `every` seconds, fewer after an hour."""
         now = time.monotonic()  # the clock may be set
         return now - self._last >= (every if now - self._started < _FULL_RATE else max(every, 10.0))
 
     def add(self, sample: MachineSample) -> None:
-        """Writes one sample; a full disk loses it."""
+        """Writes one sample; on a full disk the sample is lost."""
         self._last = time.monotonic()
         with contextlib.suppress(OSError):
             append_lines(self._path, [orjson.dumps(sample.to_json(), option=orjson.OPT_APPEND_NEWLINE)])
@@ -74,7 +74,7 @@ class MachineLog:
 
 
 class ConsoleLimit:
-    """Keeps the console of an attempt to the size in config.yaml; `tell` gets an error of that size, once."""
+    """Keeps an attempt's console within the size in config.yaml; `tell` gets the error once."""
 
     def __init__(self, console: Path, tell: Callable[[str], object]) -> None:
         self._console, self._tell = console, tell
@@ -97,13 +97,13 @@ class ConsoleLimit:
 
 
 class LowDisk:
-    """Finds a disk that will soon be full, once until it had room for twice as much again."""
+    """Detects a disk that will soon be full; again only after it had twice this limit free."""
 
     def __init__(self) -> None:
         self._low = False
 
     def note(self, disk: DiskSpace) -> str | None:
-        """A sentence for the events when little room is left."""
+        """A warning for the events when little space is left."""
         was, self._low = self._low, disk.free < (2 * _LITTLE if self._low else _LITTLE)
         if was or not self._low:
             return None
@@ -112,7 +112,7 @@ class LowDisk:
 
 
 class Reserve:
-    """Disk space for writes that must succeed. `gone` returns whether nobody can read them any more."""
+    """Disk space for writes that must succeed. `gone` returns whether the run's folder was removed."""
 
     def __init__(self, file: Path, gone: Callable[[], bool]) -> None:
         self._file, self._gone = file, gone
@@ -139,7 +139,7 @@ class Reserve:
 
 
 class DiskSink(Sink):
-    """Writes findings into the run directory."""
+    """Writes results into the run directory."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class DiskSink(Sink):
         *,
         patient: bool = False,
     ) -> None:
-        """`on_change` gets every flag that rose or fell, after it was written; `patient` as of `Appender`."""
+        """`on_change` gets every level change after it was written; `patient` as in `Appender`."""
         self._steps = Appender(attempt.steps, patient=patient)
         self._events, self._on_change = events, on_change
         self.flush = self._steps.flush

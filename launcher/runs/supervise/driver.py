@@ -1,4 +1,4 @@
-"""The veRL driver: started in a session of its own, stopped with all its processes."""
+"""The veRL driver: started in its own session, stopped with all its processes."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ PATIENCE = 6.0  # seconds between SIGTERM and SIGKILL; veRL 0.9.1 on a GPU needs
 
 
 def spawn(argv: Sequence[str], env: Mapping[str, str], cwd: Path, console: Path) -> "subprocess.Popen[bytes]":
-    """Starts the driver in a session of its own, with its output in a file, because a broken pipe would end it."""
+    """Starts the driver in its own session, with its output in a file, because a broken pipe would end it."""
     with console.open("ab") as out:
         return subprocess.Popen(
             argv,
@@ -35,7 +35,7 @@ def spawn(argv: Sequence[str], env: Mapping[str, str], cwd: Path, console: Path)
 
 
 class Driver:
-    """The driver of an attempt: a child of this process, or one that an earlier supervisor started."""
+    """The driver of an attempt: a child of this process, or of an earlier supervisor."""
 
     stopped_by: str | None = None  # who ended it, where the supervisor did not
     away: str | None = None  # why it cannot be told how it goes on: it is here
@@ -46,7 +46,7 @@ class Driver:
         self._id, self._run, self._process = id, run, process
 
     def running(self) -> bool:
-        """Whether it runs; a child that has ended is reaped."""
+        """Whether it runs; reaps an ended child."""
         return self._id.alive() if self._process is None else self._process.poll() is None
 
     def terminate(self) -> None:
@@ -55,26 +55,26 @@ class Driver:
             os.kill(self._id.pid, signal.SIGTERM)
 
     def kill(self) -> None:
-        """Sends SIGKILL to all of the run."""
+        """Sends SIGKILL to all processes of the run."""
         kill(self._id, self._run)
 
     def stop_orphan(self) -> None:
-        """Ends the driver because the folder of the run was removed, so that nobody could watch or stop it."""
+        """Ends the driver after the run's folder was removed, so that nobody could watch or stop it."""
         stop(self._id, self._run)
 
     def status(self) -> tuple[int | None, str | None]:
-        """Exit code and signal of an ended driver, as `exit_status`; only a parent gets them."""
+        """Exit code and signal of an ended driver, as `exit_status`; only available to the parent."""
         return (None, None) if self._process is None else exit_status(self._process.wait())
 
     def clear(self) -> list[str]:
-        """Ends the processes that it left; returns those that remain."""
+        """Ends the driver's remaining processes; returns those still alive."""
         return [] if wait_gone(self._id, self._run, 2.0) else sweep(self._id, self._run)
 
 
 def stop(driver: ProcessId, run: str = "", patience: float = PATIENCE) -> list[str]:
-    """Ends the driver and all processes of its run; returns those that remain (usually none). SIGTERM lets Ray and vLLM
-    shut down; processes that live after `patience` seconds get SIGKILL. SIGINT is not used, because a driver started in
-    the background may ignore it.
+    """Ends the driver and all processes of its run; returns those still alive (usually none). SIGTERM lets Ray and vLLM
+    shut down; after `patience` seconds the others get SIGKILL. SIGINT is not used: a driver started in the background
+    may ignore it.
     """
     if driver.alive():
         with contextlib.suppress(OSError):
@@ -85,7 +85,7 @@ def stop(driver: ProcessId, run: str = "", patience: float = PATIENCE) -> list[s
 
 
 def sweep(driver: ProcessId, run: str = "", patience: float = 3.0) -> list[str]:
-    """Kills the processes that an ended driver left; returns pids and names of those that remain."""
+    """Kills processes left by an ended driver; returns pids and names of those still alive."""
     deadline = time.monotonic() + patience
     while kill(driver, run) and time.monotonic() < deadline:  # a process may start another one
         time.sleep(0.1)
@@ -107,7 +107,7 @@ def kill(driver: ProcessId, run: str = "") -> int:
 
 
 def wait_gone(driver: ProcessId, run: str, patience: float) -> bool:
-    """Waits until no process of the run is left."""
+    """Waits until all processes of the run have ended."""
     deadline = time.monotonic() + patience
     while any(True for _ in run_members(driver, run)):
         if time.monotonic() >= deadline:
@@ -117,7 +117,7 @@ def wait_gone(driver: ProcessId, run: str, patience: float) -> bool:
 
 
 def exit_status(returncode: int) -> tuple[int, str | None]:
-    """Exit code as a shell shows it, and the signal's name: -6 is (134, "SIGABRT"), 134 as well."""
+    """Exit code as in a shell, and the signal's name: -6 and 134 are (134, "SIGABRT")."""
     number = -returncode if returncode < 0 else returncode - 128 if returncode > 128 else 0
     with contextlib.suppress(ValueError):
         if number:
@@ -128,8 +128,8 @@ def exit_status(returncode: int) -> tuple[int, str | None]:
 def ray_authentication(file: Path, keys: Mapping[str, Any]) -> dict[str, str]:
     """Variables for the driver's Ray in a run with these veRL keys.
 
-    A user without a token gets one that lives as long as the run. The driver has it in its environment, where it
-    survives a folder that is moved; `file` has it for `RAY_AUTH_TOKEN_PATH=... ray status`.
+    A user without a token gets one for the run's lifetime. It is in the driver's environment, which survives a moved
+    folder, and in `file`, for `RAY_AUTH_TOKEN_PATH=... ray status`.
     """
     address = ray_address(keys)
     if address != "local":

@@ -1,4 +1,4 @@
-"""Errors inside a supervisor: each part may fail without harm to the run or to the other parts."""
+"""Errors inside a supervisor: no part's failure harms the run or other parts."""
 
 import contextlib
 import threading
@@ -33,7 +33,7 @@ Part: TypeAlias = Literal[
     "steps",
 ]
 Guard: TypeAlias = Callable[[Part], AbstractContextManager[None]]
-"""A block for the work of one part: errors in it are recorded and not raised."""
+"""A block for the work of one part: records errors instead of raising them."""
 
 _LONGEST = 200  # characters of an error
 
@@ -41,7 +41,7 @@ _LONGEST = 200  # characters of an error
 class FailureLog:
     """Counts the failures of a run by part, kind of error and place, and records each in failures.json.
 
-    `report` is called with each failure that is new in this supervisor. Threads may share a log.
+    `report` gets each failure that is new in this supervisor. Threads may share a log.
     """
 
     def __init__(self, run: RunDir, attempt: int, report: Callable[[Failure], None]) -> None:
@@ -59,7 +59,7 @@ class FailureLog:
 
     @contextlib.contextmanager
     def guard(self, part: Part) -> Iterator[None]:
-        """Records the errors that the block raises."""
+        """Records errors that the block raises."""
         try:
             yield
         except Exception as error:

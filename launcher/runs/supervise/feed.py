@@ -1,4 +1,4 @@
-"""Feeds the monitor at each poll: reads console, file logger and samples, and returns judgements."""
+"""Feeds the monitor at each poll from console, file logger and samples; returns judgements."""
 
 import contextlib
 from collections import deque
@@ -47,7 +47,7 @@ _TOGETHER = 8  # looks at most before steps are judged: those that are read toge
 
 @dataclass(frozen=True)
 class Supervised:
-    """The attempt under supervision; `before` is its last state if an earlier supervisor was killed."""
+    """The supervised attempt; `before`: its last state, if an earlier supervisor was killed."""
 
     run: RunDir
     attempt: AttemptDir
@@ -58,7 +58,7 @@ class Supervised:
 
     @classmethod
     def newest(cls, run: RunDir, before: RunState | None) -> "Supervised":
-        """The newest attempt of a run. Raises FileNotFoundError where there is none."""
+        """The newest attempt of a run. Raises FileNotFoundError without one."""
         attempt = run.last_attempt()
         if attempt is None:
             raise FileNotFoundError(f"no attempt in {run.attempts}")
@@ -66,15 +66,15 @@ class Supervised:
 
     @property
     def id(self) -> str:
-        """As `RunDir.read_id`."""
+        """See `RunDir.read_id`."""
         return self.info.id or self.run.id
 
 
 class Feed:
     """Feeds the monitor of an attempt, and records its results per step.
 
-    `on_alert` gets each change of a level, `on_stop` the reason to stop the run at a step. `behind`: more was printed
-    than is read at once.
+    `on_alert` gets each level change, `on_stop` the reason to stop the run at a step. `behind`: more output is waiting
+    than one poll reads.
     """
 
     _now = _dated = 0.0  # the time of this look, and of the last step
@@ -122,12 +122,12 @@ class Feed:
 
     @property
     def catching_up(self) -> bool:
-        """Whether it still reads the part that an earlier supervisor has read."""
+        """Whether it still reads output that an earlier supervisor read."""
         return self._past is not None and self._past.until is None
 
     @property
     def fullest(self) -> HostSample | None:
-        """This host when its memory was fullest in the last samples; None without one."""
+        """The recent sample of this host with the most memory in use; None without one."""
         return max(self._host, key=lambda host: (host.used or 0) / (host.total or 1), default=None)
 
     def watch(self, driver: ProcessId) -> None:
@@ -138,7 +138,7 @@ class Feed:
                 self.stalls.watch(driver, self._of.id)
 
     def recall(self) -> None:
-        """Reads the earlier attempts. Judging 10,000 steps takes seconds, in which the driver starts."""
+        """Reads the earlier attempts. Judging 10,000 steps takes seconds; the driver starts meanwhile."""
         earlier = earlier_steps(self._of.run, self._of.attempt.number, self._of.launch.resume_step)
         with self._guard("checkpoints"):
             self.keeper.took(earlier)
@@ -153,7 +153,7 @@ class Feed:
                 self.monitor.mute(str(rule), verb == "mute")
 
     def read(self) -> None:
-        """Reads the output since the last poll, in part if a process prints without end, so that a stop is noticed."""
+        """Reads the output since the last poll; only a part of endless output, so that stop requests are noticed."""
         self._now = now = self._past.since if self._past and self.catching_up else clock.now()
         for _ in range(0 if self._judging else _AT_ONCE):
             self.behind, passed = False, self._console.passed  # not behind either where reading fails
@@ -232,7 +232,7 @@ class Feed:
                 self._held.append(sample.run.rss)
 
     def _date(self, records: Sequence[StepRecord]) -> None:
-        """Dates steps: those of a log that is followed as `date_log`, those that are on disk as they were."""
+        """Dates steps: those of a followed log as in `date_log`, those on disk as recorded."""
         if (log := self._of.launch.followed) is not None:
             date_log(records, self._now, self._dated, min(self._now, written(Path(log.path))))
         for record in records:
@@ -253,7 +253,7 @@ class Feed:
             self._held = self._held[-1:]  # several steps may come between two samples
 
     def close(self) -> None:
-        """After an attempt has ended: judges its last step if all output was read, and ends the sampling."""
+        """After the end of an attempt: judges its last step if all output was read, and ends the sampling."""
         with self._guard("steps"):
             if not self.behind:
                 self.monitor.close(clock.now())

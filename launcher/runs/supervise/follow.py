@@ -1,7 +1,7 @@
-"""A log that another program writes, as the driver of a run: it is copied while it grows, and its end is noticed.
+"""Follows a log of another program as the driver of a run: copies it while it grows, and detects its end.
 
-A console and veRL's metrics.jsonl are copied byte for byte. Of files with a row per step, and of trackers, each step is
-written once as a line of a metrics.jsonl.
+A console and veRL's metrics.jsonl are copied byte for byte. For files with a row per step, and for trackers, each step
+is written once as a line of a metrics.jsonl.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ from launcher.runs.watch.log import Log, newest
 from launcher.runs.watch.tracker_files import read
 
 Turns: TypeAlias = Generator[bool, bool | None, None]
-"""Whether each turn found something new; True is sent for the last turn."""
+"""Yields whether a turn found something new; receives True for the last turn."""
 _LOOK = 0.5  # seconds between two looks at the log
 _SHARE = 10  # a log that is read anew is left alone for so many times as long as that took
 _QUIET = 10.0  # seconds without growth after which its writers are looked for
@@ -46,11 +46,11 @@ _FEW = 5  # steps of the beginning, and of the end of what was read, by which a 
 
 
 class _Stopped(Exception):
-    """The rest of the log is not read, because the run was stopped."""
+    """The run was stopped, so that the remaining log is not read."""
 
 
 class FileDriver:
-    """The program that writes a log: it runs until its training is over, or nobody holds the log open any more."""
+    """The program that writes a log: it runs until training is complete, or no process has the log open."""
 
     id = None  # the program is not ours, and need not be one process
     away: str | None = None
@@ -72,11 +72,11 @@ class FileDriver:
         threading.Thread(target=self._watch, name="log", daemon=True).start()
 
     def running(self) -> bool:
-        """Whether the log may still grow, or was not copied completely."""
+        """Whether the log may still grow, or is not completely copied."""
         return not self._over.is_set()
 
     def terminate(self) -> None:
-        """Stops following the log: the program itself is not touched."""
+        """Stops following the log; the program itself continues."""
         self._until = time.monotonic() + _REST
         self._wake.set()
 
@@ -84,15 +84,15 @@ class FileDriver:
         """Does nothing: the program is not ours."""
 
     def stop_orphan(self) -> None:
-        """Stops following the log: the folder of the run was removed."""
+        """Stops following the log after the run's folder was removed."""
         self.terminate()
 
     def status(self) -> tuple[int | None, str | None]:
-        """The exit code, which only a tracker has."""
+        """The exit code, which only trackers have."""
         return self._code, None
 
     def clear(self) -> list[str]:
-        """Ends nothing, as it started no process; returns an empty list."""
+        """Returns an empty list: it started no process."""
         return []
 
     def _watch(self) -> None:
@@ -126,7 +126,7 @@ class FileDriver:
         copy.send(True)
 
     def _ended(self, quiet: float, said: set[float]) -> bool:
-        """Whether nothing is added any more, after so many seconds without growth; `said`: those with a note."""
+        """Whether the log no longer grows, after `quiet` seconds without growth; `said`: limits already noted."""
         if self._code is not None:
             self._tell(f"the tracker has the end of the run, with exit code {self._code}")
             return True
@@ -161,9 +161,9 @@ class FileDriver:
             last = bool((yield grew))
 
     def _goes_on(self, last: bool) -> bool | None:
-        """Whether the log that is there now continues the steps of the one that was copied; None: it has no step yet.
+        """Whether the current log continues the steps of the copied one; None: it has no step yet.
 
-        Without a step to the `last` turn it belongs to a training that is not complete.
+        If it has no step by the `last` turn, it continues an incomplete training.
         """
         first = None
         with contextlib.suppress(UserError):  # without a step
@@ -177,9 +177,10 @@ class FileDriver:
         return before is not None and first.step > before.step
 
     def _translates(self) -> Turns:
-        """Appends the new steps of the log at each turn, when it has changed; yields whether there were any.
+        """Appends the new steps of a changed log at each turn; yields whether there were any.
 
-        The last step may get more metrics, so it waits until the log is quiet. One that was written again begins again.
+        The last step may get more metrics, so it waits until the log is quiet. A rewritten log starts from its
+        beginning.
         """
         known: object = None
         before = list(records(self._target)) if self._target.exists() else []
@@ -211,7 +212,7 @@ class FileDriver:
             whole = bool((yield bool(fresh)))
 
     def _now(self) -> Log:
-        """The log; the files of a tracker are read again."""
+        """The log; rereads the files of a tracker."""
         if self._kind == "tracker":
             self._log = read(self._path, self._names(), self._go_on)[-1]  # it has no step while it is replaced
             self._code = self._log.exit_code
@@ -231,20 +232,20 @@ def _step(line: bytes) -> int:
 
 
 def _same(done: list[int], found: list[int]) -> bool:
-    """Whether the steps that were read, by their hashes, begin and end as they did; late metrics change single ones."""
+    """Whether the steps read before, by their hashes, still begin and end alike; late metrics change single ones."""
     common = min(len(done), len(found))
     parts = (slice(_FEW), slice(max(0, common - _FEW), common))
     return not common or all(any(map(eq, done[part], found[part])) for part in parts)
 
 
 def _inode(path: Path) -> tuple[int, int] | None:
-    """The file of a log, which is that of the records in a folder of wandb; None while there is none."""
+    """Device and inode of a log, or of the records in a wandb folder; None without a file."""
     found = next((status for _, status in _status(next(path.glob("*.wandb"), path))), None)
     return (found.st_dev, found.st_ino) if found else None
 
 
 def holders(path: Path) -> Iterator[int]:
-    """The processes that have a file, or one of a folder, open for writing."""
+    """The processes that write to a file, or to a file of a folder."""
     wanted = {str(each.resolve()) for each in _files(path)}
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
@@ -255,7 +256,7 @@ def holders(path: Path) -> Iterator[int]:
 
 
 def written(path: Path) -> float:
-    """When a file, or the newest one of a folder, was written."""
+    """The last change of a file, or of the newest file of a folder."""
     return max((status.st_mtime for _, status in _status(path)), default=time.time())
 
 

@@ -1,4 +1,4 @@
-"""Reads a log that another program writes, while it grows and is cut, rotated, synced or replaced."""
+"""Reads a log that another program writes, while it grows and is truncated, rotated, synced or replaced."""
 
 import codecs
 import contextlib
@@ -14,14 +14,14 @@ _KEPT = 4096  # bytes of the beginning, and of the end of what was read, by whic
 
 
 class Replaced(Exception):
-    """Another log has replaced the one at the path."""
+    """Another log replaced the one at this path."""
 
 
 class GrowingLog:
-    """The text that is added to a log, as UTF-8; `copied` has what was read before.
+    """The new text of a log, as UTF-8; `copied` has the text read before.
 
-    A file with what was read is the same log: rsync renames a copy at every sync. One that was cut is read from its
-    beginning, and so is another file that `goes_on` with the steps; None: it has no step yet.
+    A file that contains the read text is the same log: rsync renames a copy at every sync. A truncated log is read from
+    its beginning, and so is another file that `goes_on` with the steps; None: it has no step yet.
     """
 
     def __init__(self, path: Path, copied: Path, goes_on: Callable[[], bool | None]) -> None:
@@ -36,7 +36,7 @@ class GrowingLog:
                 self._last = file.read()
 
     def fresh(self) -> Iterator[bytes]:
-        """What was added since the last call, in pieces. Raises Replaced."""
+        """The text added since the last call, in pieces. Raises Replaced."""
         with contextlib.suppress(OSError):  # on a network disk that is away
             before, now = self._file, FileIO(self._path) if self._path.exists() else None
             same = before is not None and now is not None and os.path.sameopenfile(before.fileno(), now.fileno())
@@ -61,18 +61,18 @@ class GrowingLog:
         return goes_on is True
 
     def _has_read(self, file: FileIO) -> bool:
-        """Whether a file has the bytes that were read, as far as they are known."""
+        """Whether a file contains the bytes read before, as far as known."""
         places = ((self._head, 0), (self._last, self._at - len(self._last)))
         return all(os.pread(file.fileno(), len(part), at) == part for part, at in places)
 
     def _begin(self, file: FileIO) -> None:
-        """Starts from the first byte of data: a truncated log whose writer does not append begins with a hole."""
+        """Starts from the first data byte: a truncated log whose writer does not append begins with a hole."""
         self._at, self._head, self._last = 0, b"", b""
         with contextlib.suppress(OSError):  # an empty file
             self._at = os.lseek(file.fileno(), 0, os.SEEK_DATA)
 
     def _behind(self, copied: bytes, file: FileIO) -> bytes | None:
-        """The text behind what was copied, of a log in UTF-16 or one that was cut; None: it is not in this file."""
+        """The text after the copied part, in a log that is UTF-16 or was truncated; None: not in this file."""
         before = self._at
         self._begin(file)
         seen = b""

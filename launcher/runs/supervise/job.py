@@ -1,8 +1,7 @@
-"""The driver of a run that is a job of a Ray cluster: it is followed instead of started.
+"""Follows a job of a Ray cluster as the driver of a run.
 
-Its console is copied to `attempts/N/console.log`, byte for byte, so that readers need not distinguish it from a local
-one. Ray sends the log only from its first byte, and the connection may break at any time, so the part that is already
-there is skipped by its length.
+Its console is copied to `attempts/N/console.log` byte for byte, as that of a local run. Ray sends the log only from its
+first byte, and the connection may break at any time, so the existing part is skipped by its length.
 """
 
 import contextlib
@@ -21,7 +20,7 @@ from launcher.record.layout import AttemptDir
 from launcher.runs.supervise.driver import exit_status
 
 METADATA = "ppo-tui"
-"""Metadata of a job: the facts for `RunInfo` as JSON, so that any machine can follow the job as a run."""
+"""Job metadata: the facts for `RunInfo` as JSON, so that any machine can follow the job as a run."""
 
 _LOOK = 2.0  # seconds between two looks at the job
 _SLOWEST = 5.0  # seconds between two attempts to reach a cluster
@@ -33,8 +32,8 @@ _LEFT = 15.0  # seconds in which the actors of an ended job are gone
 
 
 class JobDriver:
-    """A job that is submitted unless it is there already, and followed. `tell` gets messages for the user. If this
-    process ends, the next supervisor follows the same job.
+    """Submits a job, unless it exists, and follows it. `tell` gets messages for the user. If this process ends, the
+    next supervisor follows the same job.
     """
 
     id = None  # it is no process of this machine
@@ -58,25 +57,25 @@ class JobDriver:
         threading.Thread(target=self._watch, name="job", daemon=True).start()
 
     def running(self) -> bool:
-        """Whether the job runs, or its log is not complete."""
+        """Whether the job runs, or its log is incomplete."""
         return not self._over.is_set()
 
     def terminate(self) -> None:
-        """Asks Ray to end it."""
+        """Requests the end of the job from Ray."""
         self._wanted = self._wanted or time.monotonic()
         self._wake.set()
 
     def kill(self) -> None:
-        """Does nothing: Ray kills the job itself, after the time that was given when it was submitted."""
+        """Does nothing: Ray kills the job after the time limit set at its submission."""
 
     def stop_orphan(self) -> None:
-        """Does nothing when the folder of the run was removed: others may follow the job."""
+        """Does nothing after the run's folder was removed: others may follow the job."""
         self._forsaken = True
         self._over.set()
 
     @property
     def stopped_by(self) -> str | None:
-        """Who ended it, if the supervisor did not."""
+        """Who ended the job, if not the supervisor."""
         return "Ray's Jobs API" if self._job is not None and self._job.status == "STOPPED" else None
 
     def status(self) -> tuple[int | None, str | None]:
@@ -90,7 +89,7 @@ class JobDriver:
         return None, None
 
     def clear(self) -> list[str]:
-        """Actors and placement groups that outlived the job; they are reported, never killed."""
+        """Actors and placement groups that outlived the job; reported, never killed."""
         job, deadline = self._job, time.monotonic() + _LEFT
         left: list[str] = []
         if job is not None and job.ended and not self._forsaken:
@@ -105,7 +104,7 @@ class JobDriver:
         self._fetcher.start()
 
     def _watch(self) -> None:
-        """Submits the job, and follows it until it has ended and its log is complete."""
+        """Submits the job and follows it to the end of its log."""
         away: float | None = None
         reported, missing, pause = False, 0, 0.2
         while not self._over.is_set():
@@ -186,7 +185,7 @@ class JobDriver:
             at += len(chunk)
 
     def _rest(self, job: Job) -> None:
-        """Completes the log of a job that has ended."""
+        """Completes the log of an ended job."""
         deadline = time.monotonic() + _REST
         while True:
             try:
@@ -202,7 +201,7 @@ class JobDriver:
             self._say(f"Ray could not run the job: {job.message}")
 
     def _say(self, text: str) -> None:
-        """Appends to the log why there was no job, or why Ray could not run it."""
+        """Appends to the log why the job was not submitted or could not run."""
         self.trouble = text.partition("\n")[0]
         with self._writing, contextlib.suppress(OSError):
             self._console.write(f"ppo-tui: {text}\n".encode())

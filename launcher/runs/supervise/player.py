@@ -1,4 +1,4 @@
-"""Plays a log: prints it as the original run did, but faster, so that a replay takes the whole path of a live run."""
+"""Plays a log faster than the original run, so that a replay takes the same path as a live run."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -16,9 +16,9 @@ _STAMP = re.compile(rb"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d")
 
 
 def play(log: Log, target: Path, speed: float, wait: Callable[[float], bool]) -> None:
-    """Appends the lines that `target` lacks, each after as many seconds as in the log, divided by `speed`.
+    """Appends the lines that `target` lacks, with the log's delays divided by `speed`.
 
-    `wait` waits so many seconds, and returns whether to end now.
+    `wait` waits the given seconds; returns whether to end now.
     """
     played = target.stat().st_size if target.exists() else 0
     with target.open("ab") as out:
@@ -33,7 +33,7 @@ def play(log: Log, target: Path, speed: float, wait: Callable[[float], bool]) ->
 
 
 def _paced(log: Log) -> Iterator[tuple[float, bytes]]:
-    """Each line with the seconds that passed before it."""
+    """Each line with the delay before it in seconds."""
     if log.kind != "console":
         for line in log.lines():
             record = parse_record(line)

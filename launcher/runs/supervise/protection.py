@@ -1,4 +1,4 @@
-"""Keeps checkpoints that veRL would remove for newer ones, and asks veRL for one when a flag rises."""
+"""Keeps checkpoints that veRL would replace with newer ones, and requests one when a flag rises."""
 
 import contextlib
 import statistics
@@ -18,7 +18,7 @@ from launcher.runs.watch.history import check_counts, onset_of
 
 
 class Keeper:
-    """Protects the checkpoints of a run as `trainer.keep_best` and `health.checkpoint_on` of its preset require."""
+    """Protects the checkpoints of a run by `trainer.keep_best` and `health.checkpoint_on` of its preset."""
 
     def __init__(self, run: RunDir, attempt: AttemptDir, info: RunInfo) -> None:
         trainer = (info.preset or {}).get("trainer")
@@ -29,14 +29,14 @@ class Keeper:
         self._kept: set[int] = set()
 
     def rose(self, change: LevelChange, checks: list[Check]) -> str | None:
-        """Keeps the checkpoint before a flag that rose, or asks veRL for one; returns what it did. Raises OSError."""
+        """Keeps the checkpoint before a new flag, or requests one from veRL; returns this action. Raises OSError."""
         if change.alarming and change.rule in self._asked_by:
             self._attempt.save_now.touch()
         step = protect(self._run, change, checks)
         return None if step is None else f"the checkpoint of step {step}, from before {change.rule}, is kept for a fork"
 
     def took(self, records: Sequence[StepRecord]) -> None:
-        """Handles new steps: a validation may have made another checkpoint one of the best. Raises OSError."""
+        """Takes in new steps: a validation may change the best checkpoints. Raises OSError."""
         for record in records if self._best else ():
             values = [value for key, value in record.data.items() if keys.is_validation_score(key)]
             if values:
@@ -44,13 +44,13 @@ class Keeper:
                 self._keep_best()
 
     def removed(self) -> tuple[int, ...]:
-        """The checkpoints that are gone since the last call."""
+        """The checkpoints that disappeared since the last call."""
         before, self._kept = self._kept, set(checkpoints(self._run))
         return tuple(sorted(before - self._kept))
 
     def _keep_best(self) -> None:
-        """Moves the checkpoints of the best validations out of veRL's reach, then removes those that they replace: none
-        if veRL removed a better one at this moment.
+        """Moves the checkpoints of the best validations out of veRL's reach, then removes the replaced ones, or none if
+        veRL removed a better one meanwhile.
         """
         saved = [step for step in checkpoints(self._run) if step in self._scores]
         best = sorted(saved, key=lambda step: (self._scores[step], step))[-self._best :]
@@ -64,10 +64,9 @@ class Keeper:
 
 
 def protect(run: RunDir, change: LevelChange, checks: list[Check]) -> int | None:
-    """Moves the newest checkpoint before the onset of the flag that rose out of veRL's reach; returns its step.
+    """Moves the newest checkpoint before a flag's onset out of veRL's reach; returns its step.
 
-    Only one is kept: if other flags of the level are up, their checkpoint stays; otherwise the new one replaces it.
-    Raises OSError.
+    Only one is kept: that of other active flags of this level stays; otherwise the new one replaces it. Raises OSError.
     """
     kept = [path for path in run.protected.glob("*") if not path.name.startswith(".")]
     up = [c for c in checks if c.level >= change.after and check_counts(c) and c.rule != change.rule]

@@ -1,4 +1,4 @@
-"""Samples of the machine or of the nodes of a cluster, taken in threads: NVML and networks may hang for minutes."""
+"""Samples the machine or the cluster's nodes in threads: NVML and networks may hang for minutes."""
 
 import os
 import re
@@ -33,16 +33,16 @@ _LOOKED = 10.0  # seconds between two looks for the run's processes, a scan of /
 
 
 class OtherNodes(Protocol):
-    """The nodes of the cluster that a run has joined; `every` is the number of seconds from one sample to the next."""
+    """The nodes of the cluster that a run joined; `every`: sampling interval in seconds."""
 
     every: float
 
     def beside(self, own: MachineSample, pids: Collection[int]) -> MachineSample:
-        """A sample of this machine, which has these processes of the run, completed by the other nodes."""
+        """A sample of this machine with these processes of the run, and of the other nodes."""
 
 
 class Sampling:
-    """A thread that appends samples to gpu.jsonl and hands them over. `guard` is that of `FailureLog`."""
+    """A thread that appends samples to gpu.jsonl and passes them on. `guard` is that of `FailureLog`."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Sampling:
         return machine_sizes(self._sampler) if self._sampler is not None else {}
 
     def watch(self, driver: ProcessId, run: str) -> None:
-        """From now on, counts the processes of this driver as those of the run."""
+        """Counts the processes of this driver as the run's from now on."""
         self._driver, self._run = driver, run
 
     def take(self) -> MachineSample | None:
@@ -88,7 +88,7 @@ class Sampling:
         return time.monotonic() - self._sign > _HANGS
 
     def close(self) -> None:
-        """Takes a last sample, which shows that the memory was freed."""
+        """Takes a last sample, which shows the freed memory."""
         self._ending.set()
         self._thread.join(_ENDS)
 
@@ -146,7 +146,7 @@ _CONNECTED = re.compile(
 
 
 def sampling(run: RunDir, attempt: AttemptDir, launch: LaunchRecord, guard: Guard) -> "Sampling | NodeSampling":
-    """Starts sampling the machines of a run: those of its cluster if it has one. `guard` is that of `Sampling`."""
+    """Starts sampling a run's machines: its cluster, if it has one. `guard` as in `Sampling`."""
     log, disk = MachineLog(run.machine), CheckpointDisk(run, launch.resume_step or 0)
     if launch.job is not None:
         return NodeSampling(log, launch.job.address)
@@ -156,7 +156,7 @@ def sampling(run: RunDir, attempt: AttemptDir, launch: LaunchRecord, guard: Guar
 
 
 class NodeSampling:
-    """A thread that appends samples to gpu.jsonl and hands them over, as `Sampling` does for this machine."""
+    """A thread that samples a cluster for gpu.jsonl and passes samples on, as `Sampling` does for this machine."""
 
     hangs = False  # that the dashboard does not answer is told by who follows the job
 
@@ -193,7 +193,7 @@ class NodeSampling:
 
 
 class JoinedNodes:
-    """The nodes of a cluster that a run has joined, without the one where its driver runs; empty for a single node."""
+    """The nodes of the cluster that a run joined, without the driver's; empty for a single node."""
 
     def __init__(self, console: Path) -> None:
         self.every = 1.0
@@ -223,9 +223,9 @@ class JoinedNodes:
 
 
 def dashboard(console: Path, pids: Iterable[int]) -> Cluster:
-    """The dashboard of the cluster that a run with these processes has joined. Raises UserError with what is missing.
+    """The dashboard of the cluster that a run with these processes joined. Raises UserError with the missing part.
 
-    Ray prints its address as it connects. Without `--dashboard-host` only the head can reach it; on another node, that
+    Ray prints its address on connecting. Without `--dashboard-host` only the head can reach it; on another node this
     address is free or belongs to another Ray.
     """
     try:

@@ -1,4 +1,4 @@
-"""Starts detached processes: the supervisor of a new or orphaned attempt, the starter of the queue, a retry."""
+"""Starts detached processes: the supervisor of a new or orphaned attempt, the queue starter, a retry."""
 
 import contextlib
 import math
@@ -38,7 +38,7 @@ _AGAIN = 60.0  # seconds after which taking over a run is tried again that faile
 _failed: dict[Path, float] = {}
 _PASSING = frozenset({"nccl", "worker-died", "engine-failed", "engine-sleep", "ray-start"})
 _MEMORY = frozenset({"host-oom-ray", "host-oom-killed", "killed", "killed-not-oom"})
-"""Causes that another program may bring about; if one recurs at the same step, the run itself is at fault."""
+"""Causes that another program may bring about; if one recurs at the same step, the run itself is the cause."""
 _FIRST = 30.0  # seconds before the first retry; each later one waits twice as long
 _LOOK = 20.0  # seconds between two looks of a screen
 _woken = 0.0
@@ -58,9 +58,9 @@ def write_launch(
 ) -> None:
     """Writes launch.json for the supervisor.
 
-    The driver inherits our environment, so no secret is written. The file also has the GPUs that our shell names, which
-    the queue needs, and the folder for spans, unless the preset sets it. `cwd` is the working directory of the driver:
-    the folder of the run, which may not have its final name yet. `job` is the id of a running job, `follow` a log.
+    The driver inherits our environment, so no secret is written. The file also has the shell's GPUs, which the queue
+    needs, and the folder for spans, unless the preset sets it. `cwd`: working directory of the driver, the run's
+    folder, which may not have its final name yet. `job`: id of a running job. `follow`: a log.
     """
     later = f"-{attempt.number}" if attempt.number > 1 else ""
     ours = {VISIBLE: os.environ[VISIBLE]} if VISIBLE in os.environ and not launch.submit else {}
@@ -87,7 +87,7 @@ def write_launch(
 
 
 def _gpus(launch: "Launch") -> tuple[str, ...]:
-    """The UUIDs of the GPUs that a driver of this machine may use."""
+    """The UUIDs of the GPUs available to a driver of this machine."""
     on_cpu = launch.keys.get("trainer.device") == "cpu"
     return () if on_cpu else uuids(visible({**os.environ, **launch.env}))
 
@@ -104,18 +104,18 @@ def spawn_supervisor(run: RunDir) -> None:
 
 
 def orphaned(run: RunDir, state: RunState) -> bool:
-    """Whether a run of ours on this machine lacks its supervisor, which was killed, and may get another one."""
+    """Whether a local run of ours lost its supervisor and may get another one."""
     return _unattended(run, state) and untrusted(run) is None
 
 
 def not_taken_over(run: RunDir, state: RunState) -> UserError | None:
-    """Why a run without its supervisor is not taken over."""
+    """The reason why a run without its supervisor is not taken over."""
     wrong = untrusted(run) if _unattended(run, state) else None
     return wrong and wrong.at(f"run {run.id} is not taken over")
 
 
 def untrusted(run: RunDir) -> UserError | None:
-    """The first record that a take-over or a retry reads, and that other users own or may write."""
+    """The first record for a take-over or retry that other users own or may write."""
     attempt = run.attempt(max(run.attempt_numbers(), default=0))
     files = (run.run_yaml, run.state, run.control, attempt.path, attempt.launch, attempt.exit, attempt.ray)
     return next(filter(None, map(foreign, files)), None)
@@ -124,7 +124,7 @@ def untrusted(run: RunDir) -> UserError | None:
 def _unattended(run: RunDir, state: RunState) -> bool:
     """Whether a run lacks its supervisor.
 
-    `state` is that of `current`, which knows for such a run whether the driver lives. One that lives in another
+    `state` is that of `current`, which includes whether the driver of such a run is alive. A driver in another
     container can only be followed there.
     """
     if state.driver_alive is None or (state.driver_alive and state.elsewhere is not None):
@@ -142,7 +142,7 @@ def _unattended(run: RunDir, state: RunState) -> bool:
 def adopt(runs: Iterable[tuple[RunDir, RunState]]) -> list[RunDir]:
     """Starts a new supervisor for each run that lost its own, and waits for it; returns these runs.
 
-    If several processes try this at once, the supervisor's lock admits one. Runs whose driver lives come first.
+    The supervisor's lock admits one of several processes. Runs with a live driver come first.
     """
     now = time.monotonic()
     untried = ((run, state) for run, state in runs if now - _failed.get(run.path, -math.inf) > _AGAIN)
@@ -162,19 +162,19 @@ def adopt(runs: Iterable[tuple[RunDir, RunState]]) -> list[RunDir]:
 
 
 def _attended(run: RunDir) -> bool:
-    """Whether a supervisor of here has written the state of a run, not only taken its lock, or the end is recorded."""
+    """Whether a local supervisor wrote the run's state (not only took its lock), or the end is recorded."""
     state = current(run, checks=False)
     return state.over or (state.live and state.supervisor is not None and state.supervisor.alive())
 
 
 def kept(run: RunDir, *, checks: bool = True) -> RunState:
-    """The state of a run, after a new supervisor was started if it had lost its own."""
+    """The state of a run; starts a new supervisor first if it lost its own."""
     state = current(run, checks=checks)
     return current(run, checks=checks) if adopt([(run, state)]) else state
 
 
 def ended(run: RunDir) -> RunState:
-    """The state of a run, after a new supervisor has recorded the end of its attempt."""
+    """The state of a run after a new supervisor recorded the end of its attempt."""
     state, deadline = kept(run), time.monotonic() + PATIENCE
     # a driver of another container, whose run was taken over here, has shown no sign of life
     while state.live and (driver := state.driver) is not None and time.monotonic() < deadline:
@@ -190,7 +190,7 @@ def _spawn(run: RunDir, *options: str) -> "subprocess.Popen[bytes]":
 
 
 def detached(words: Sequence[str], log: Path, cwd: Path | None = None) -> "subprocess.Popen[bytes]":
-    """Starts `python -m WORDS` in a session of its own, with its output at the end of `log`. Raises OSError."""
+    """Starts `python -m WORDS` in its own session, appending its output to `log`. Raises OSError."""
     refuse_changes(log)
     # a process that is started from within a run is not a part of it
     env = {name: value for name, value in os.environ.items() if name not in (RUN, ATTEMPT)}
@@ -207,7 +207,7 @@ def detached(words: Sequence[str], log: Path, cwd: Path | None = None) -> "subpr
 
 
 def wait_before_retry(run: RunDir, limit: int, cause: str | None, step: int | None) -> float | None:
-    """Seconds before the run is continued, at most `limit` times; None: never. Its failed attempt ended at `step`."""
+    """Seconds before a retry; None: never, or after `limit` retries. `step`: last of the failed attempt."""
     before = [action for action in read_kind(run.events, Action) if action.verb == "retry"]
     if cause not in _PASSING | _MEMORY or len(before) >= limit or latest_checkpoint(run) is None:
         return None
@@ -217,19 +217,19 @@ def wait_before_retry(run: RunDir, limit: int, cause: str | None, step: int | No
 
 
 def retry(run: RunDir, folder: Path) -> None:
-    """Starts `ppo-tui resume` with the settings of the newest resume; its supervisor waits until this process ends."""
+    """Starts `ppo-tui resume` with the newest resume's settings; its supervisor waits for the end of this process."""
     words = ["launcher.cli.main", "resume", folder.name, *last_settings(run)[1], "--detach"]
     detached(words, run.supervisor_log)
 
 
 def follow_again(run: RunDir, folder: Path) -> None:
-    """Follows the log that has replaced the one of a run, as another run."""
+    """Follows the log that replaced a run's log, as another run."""
     detached(["launcher.runs.act.attach_file", str(folder)], run.supervisor_log)
 
 
 def wake_queue(*, again: bool = False) -> None:
-    """Starts `launcher.runs.act.queue_runner`, unless nothing waits or one is running. Raises OSError. `again`: the
-    caller polls, so it starts at most one per 20 s.
+    """Starts `launcher.runs.act.queue_runner`, unless nothing waits or one is running. Raises OSError. `again`: for
+    polling, starts at most one per 20 s.
     """
     global _woken
     if read_only() or (again and time.monotonic() - _woken < _LOOK):

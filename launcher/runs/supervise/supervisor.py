@@ -1,7 +1,7 @@
 """The detached process of a run: starts veRL, watches it, records events.
 
-It starts the newest attempt, or takes over one whose supervisor was killed. It holds no screen, survives the terminal,
-and is the only writer of state.json, events.jsonl, gpu.jsonl and steps.jsonl.
+Starts the newest attempt, or takes over one whose supervisor was killed. It has no screen, survives the terminal, and
+is the only writer of state.json, events.jsonl, gpu.jsonl and steps.jsonl.
 """
 
 import contextlib
@@ -49,7 +49,7 @@ class Supervisor:
     """One attempt of one run, from the start of the driver to its exit record."""
 
     def __init__(self, run: RunDir, before: RunState | None = None) -> None:
-        """`before` is the last state of the supervisor whose attempt this one takes over."""
+        """`before`: the last state of the supervisor that this one replaces."""
         of = Supervised.newest(run, before)
         self.run, self.attempt, self.launch, self.before = run, of.attempt, of.launch, before
         self.id, self.name, self.events = of.id, of.info.name, of.events
@@ -78,7 +78,7 @@ class Supervisor:
         self.events.add(Alert(text))
 
     def _messages(self, alerts: AlertSettings) -> AlertCommand:
-        """Sends alerts to the targets in config.yaml; one that was removed since the preflight becomes an event."""
+        """Sends alerts to the targets in config.yaml; a target removed since the preflight becomes an event."""
         try:
             found = alerts.targets()
         except UserError as error:
@@ -98,9 +98,9 @@ class Supervisor:
             self._finish()
 
     def stop(self, by: str) -> bool:
-        """Asks the driver to end; `_look` kills the whole run if it takes too long.
+        """Requests the end of the driver; `_look` kills the whole run if it takes too long.
 
-        False if it is already ending, or has ended by itself, because that end is not a stop.
+        Returns False if it is already ending or has ended by itself, which is not a stop.
         """
         if self.stopping_since is not None or self.driver is None or not self.driver.running():
             return False
@@ -111,7 +111,7 @@ class Supervisor:
         return True
 
     def _spawn(self) -> bool:
-        """Starts the driver; a command that cannot be started ends the run as failed."""
+        """Starts the driver; if that fails, the run ends as failed."""
         self._enter("starting")
         if self.launch.job is not None or self.launch.follow is not None:
             return self._follow_elsewhere()
@@ -141,7 +141,7 @@ class Supervisor:
         return True
 
     def _take_over(self) -> bool:
-        """Finds the driver that the killed supervisor had started; without one the run ends as failed."""
+        """Finds the driver of the killed supervisor; without one the run ends as failed."""
         assert self.before is not None
         if self.launch.follow is not None and self.attempt.read_exit() is not None:
             self._end(None, None)
@@ -168,7 +168,7 @@ class Supervisor:
         return True
 
     def _continue_stop(self) -> None:
-        """Continues a stop whose supervisor was killed meanwhile."""
+        """Continues the stop of a supervisor that was killed meanwhile."""
         if self.state == "stopping":
             self.requested_by, self.stopping_since = who_asked(self.run), time.monotonic()
             if self.driver and not self.late:
@@ -199,7 +199,7 @@ class Supervisor:
         self._write()
 
     def _progress(self) -> None:
-        """Enters `running` when a step was read (a fast driver has ended by then); adds what the follower noted."""
+        """Enters `running` after a first step (a fast driver may have ended by then); adds the follower's notes."""
         if self.state == "starting" and self.feed.monitor.step is not None and not self.feed.catching_up:
             if (framework := described(self.run.read_info().framework)) is not None:
                 self.events.add(Note(coverage(framework.title, self.feed.monitor.checklist.checks())))
@@ -228,7 +228,7 @@ class Supervisor:
             self.events.add(Action("stop", reason, step=step), clock.now())
 
     def _alert(self, change: LevelChange, t: float) -> None:
-        """Handles a flag that rose to WARN or CRITICAL: keeps the checkpoint before it, and alerts the user."""
+        """Handles a flag at WARN or CRITICAL: keeps the checkpoint before it, and alerts the user."""
         if change.alarming and change.rule not in self.feed.monitor.checklist.muted:
             with self._guard("checkpoints"):
                 if kept := self.feed.keeper.rose(change, self.feed.monitor.checklist.checks()):
@@ -243,7 +243,7 @@ class Supervisor:
                     self._tell({"kind": change.kind, "t": t, **change.to_json(), **({"fix": fix} if fix else {})})
 
     def _tell_standstill(self) -> None:
-        """Records that the run hangs for a known reason, or moves again."""
+        """Records that the run hangs for a known reason, or progresses again."""
         before, now = self.standstill, self.feed.stalls.found
         self.standstill = now
         if now is None and before is not None:
@@ -260,7 +260,9 @@ class Supervisor:
                 self.alert_command.send(told)
 
     def _finish(self) -> None:
-        """Handles the end of the driver or removal of the run: ends what is left, reads the rest, records the exit."""
+        """Handles the end of the driver or the removal of the run: ends remaining processes, reads the remaining
+        output, records the exit.
+        """
         assert self.driver is not None
         if self.driver.running():
             self.driver.stop_orphan()
@@ -311,7 +313,7 @@ class Supervisor:
                 self._retry(ended.cause)
 
     def _outcome(self, record: Exit) -> Outcome:
-        """How the driver ended, as its log shows it."""
+        """The driver's outcome, by its log."""
         followed, framework = self.launch.follow, described(self.run.read_info().framework)
         if followed and record.state == "stopped":  # the following, not the training; its log may be long
             return Outcome("stopped", "stopped")
@@ -327,7 +329,7 @@ class Supervisor:
         return isinstance(self.driver, FileDriver) and self.driver.replaced
 
     def _retry(self, cause: str | None) -> None:
-        """Continues the run after a while, unless a user cancels this, continues it, or removes it."""
+        """Continues the run after a delay, unless a user cancels this, continues it or removes it."""
         seconds = wait_before_retry(self.run, self.retries, cause, self.feed.monitor.step)
         if seconds is None:
             return
@@ -349,7 +351,9 @@ class Supervisor:
         retry(self.run, Path.cwd())
 
     def _ended_at(self) -> float:
-        """When the driver ended: now, or the last sign of one that ended elsewhere, or before this supervisor began."""
+        """The end of the driver: now, its last sign of life if it ended elsewhere, or a time before this supervisor
+        began.
+        """
         if isinstance(self.driver, FileDriver):
             return self.driver.grown
         with contextlib.suppress(OSError):
@@ -358,7 +362,7 @@ class Supervisor:
         return clock.now()
 
     def _machine(self) -> MachineEnd | None:
-        """The machine at the end of the driver; None where that was earlier, or elsewhere."""
+        """The machine at the end of the driver; None if it ended earlier or elsewhere."""
         if self.late or self.launch.job is not None or self.launch.follow is not None:
             return None
         before = self.launch.oom_kills

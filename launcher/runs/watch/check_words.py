@@ -1,4 +1,4 @@
-"""The checks of a run in words: the verdict, the limits, how long they must be crossed."""
+"""A run's checks in words: the verdict, the limits, and how long a limit must be crossed."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -22,7 +22,7 @@ _BEYOND = {"<": ("under", "above"), ">": ("over", "below"), "<>": ("beyond", "wi
 def sentence(checklist: "Checklist", outcome: str | None = None) -> str:
     """The verdict in words: `OK — 19 of 31 rules judged, 8 not judged, 4 warming up`.
 
-    `outcome` is the state of the run; without it, what the checklist has of it.
+    `outcome`: the state of the run [default: the checklist's].
     """
     checks, outcome = checklist.checks(), outcome or checklist.outcome
     word = shown(outcome, str(checklist.verdict))
@@ -38,7 +38,7 @@ def sentence(checklist: "Checklist", outcome: str | None = None) -> str:
 
 
 def coverage(title: str, checks: Sequence[Check]) -> str:
-    """`slime: 20 of 49 rules judge it; no critic, no memory`: names the families without a rule for its framework."""
+    """`slime: 20 of 49 rules judge it; no critic, no memory`: lists families without a rule for its framework."""
     judging = sum(check.level != Level.N_A for check in checks)
     families = {
         check.family: all(other.level == Level.N_A for other in checks if other.family == check.family)
@@ -49,38 +49,38 @@ def coverage(title: str, checks: Sequence[Check]) -> str:
 
 
 def shown(state: str, verdict: str | None) -> str:
-    """A run's verdict as people see it; one that ended while rules were warming up is too short. JSON has the level."""
+    """A run's verdict for display; `too short` if it ended while rules were warming up. JSON has the level."""
     if verdict == str(Level.WARM):
         return TOO_SHORT if state in ENDED else Level.WARM.words
     return verdict or "–"
 
 
 def phase_word(phase: str) -> str:
-    """A phase next to the state of a run; after the last step veRL and Ray end."""
+    """A phase next to the run's state; after the last step it is the end of veRL and Ray."""
     return "shutdown" if phase == "final" else phase.removesuffix("-first")
 
 
 def state_word(state: str, outcome: str | None) -> str:
-    """`running`; of an imported log also how it ended: `imported (failed)`."""
+    """`running`; for an imported log with its outcome: `imported (failed)`."""
     return f"{state} ({'unfinished' if outcome == 'running' else outcome})" if outcome else state
 
 
 def bound_words(bound: Bound) -> str:
-    """`WARN ≥ 0.100`; of a level that is on, both limits where they differ: `WARN ≥ 0.100, clears below 0.080`."""
+    """`WARN ≥ 0.100`; for an active level both limits if they differ: `WARN ≥ 0.100, clears below 0.080`."""
     if bound.rises in (None, bound.value):
         return line_words(bound)
     return f"{_rises(bound, bound.rises)}, {_clears(bound)}"
 
 
 def line_words(bound: Bound) -> str:
-    """One limit, for its line in a chart: `WARN ≥ 0.100`; `WARN clears below 0.080` where only that applies now."""
+    """One limit, as a chart label: `WARN ≥ 0.100`; `WARN clears below 0.080` if only that applies now."""
     if bound.holds and bound.rises is None:
         return f"{bound.level} {_clears(bound)}"
     return _rises(bound, line_value(bound))
 
 
 def line_value(bound: Bound) -> float:
-    """Where the line of a limit is: where its level rises, if that applies now."""
+    """The chart value of a limit: where its level rises, if that applies now."""
     return bound.value if bound.rises is None else bound.rises
 
 
@@ -93,9 +93,9 @@ def _clears(bound: Bound) -> str:
 
 
 def limits_by_metric(check: Check) -> list[tuple[str, Sequence[Bound]]]:
-    """What is compared, with its value, and its limits: `lowest of 5 steps 0.977`, [...].
+    """Each compared quantity with its value and limits: `lowest of 5 steps 0.977`, [...].
 
-    The metric itself is named only where the check is about several. What does not apply at this step is left out.
+    The metric is named only if the check has several. Limits that do not apply at this step are omitted.
     """
     several = any(bound.series > 0 for bound in check.bounds)
     found: list[tuple[str, Sequence[Bound]]] = []
@@ -107,7 +107,7 @@ def limits_by_metric(check: Check) -> list[tuple[str, Sequence[Bound]]]:
 
 
 def debounce_words(check: Check) -> str:
-    """How long a limit must be crossed until the level follows; empty for rules that follow at once."""
+    """How long a limit must be crossed before the level changes; empty for rules without a delay."""
     if len(check.debounce) != 3:
         return ""
     count, window, release = check.debounce

@@ -1,6 +1,6 @@
-"""veRL's checkpoints: `global_step_<k>` folders and a tracker file that is written last.
+"""veRL's checkpoints: `global_step_<k>` folders and a tracker file, written last.
 
-The supervisor moves those that it protects from veRL's retention to the folders `protected` and `best` of the run.
+The supervisor moves protected ones out of veRL's retention to the folders `protected` and `best` of the run.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ TRACKER = "latest_checkpointed_iteration.txt"
 
 
 def latest_checkpoint(run: RunDir) -> tuple[int, Path] | None:
-    """Step and folder of the newest complete checkpoint, which the tracker names; later folders are incomplete."""
+    """Step and folder of the newest complete checkpoint, from the tracker file; later folders are incomplete."""
     with contextlib.suppress(OSError, ValueError):
         step = int((run.checkpoints / TRACKER).read_text().strip())
         if (folder := _folder(run, step)) is not None:
@@ -35,7 +35,7 @@ def latest_checkpoint(run: RunDir) -> tuple[int, Path] | None:
 
 
 def saving_words(head: Head) -> str:
-    """When a run saves checkpoints; empty if it saves none.
+    """When a run saves checkpoints; empty if never.
 
     veRL: `trainer/ppo/v1/trainer_base.py`, `save_freq`.
     """
@@ -44,7 +44,7 @@ def saving_words(head: Head) -> str:
 
 
 def checkpoint(run: RunDir, step: int | None) -> tuple[int, Path]:
-    """Step and folder of a run's checkpoint, of the newest without `step`. Raises UserError."""
+    """Step and folder of a run's checkpoint [default of `step`: the newest]. Raises UserError."""
     newest = latest_checkpoint(run)
     if newest is None:
         saving = saving_words(run.read_head())
@@ -60,7 +60,7 @@ def checkpoint(run: RunDir, step: int | None) -> tuple[int, Path]:
 
 
 def checkpoints(run: RunDir, *places: Path) -> dict[int, Path]:
-    """The steps and folders of a run's complete checkpoints, oldest first, of all its `places` if none is named."""
+    """Steps and folders of a run's complete checkpoints, oldest first [default of `places`: all]."""
     newest, kept = latest_checkpoint(run), dict[int, Path]()
     for folder in (path.parent for each in places or _folders(run) for path in each.glob("global_step_*/actor")):
         step = folder.name.removeprefix("global_step_")
@@ -70,12 +70,12 @@ def checkpoints(run: RunDir, *places: Path) -> dict[int, Path]:
 
 
 def kept_steps(run: RunDir) -> list[int] | None:
-    """The steps of `checkpoints`; None where the run's folder never had any, as of a log from elsewhere."""
+    """The steps of `checkpoints`; None if the run's folder never had any, such as for an external log."""
     return list(checkpoints(run)) if (run.checkpoints / TRACKER).exists() else None
 
 
 def checkpoint_sizes(run: RunDir) -> dict[int, int]:
-    """The bytes of a run's complete checkpoints by their steps, oldest first."""
+    """Bytes per complete checkpoint of a run, by step, oldest first."""
     return {step: size(folder) for step, folder in checkpoints(run).items()}
 
 
@@ -88,7 +88,7 @@ def checkpoint_words(sizes: Mapping[int, int]) -> str:
 
 
 def disk_metrics(sample: MachineSample, keys: Mapping[str, Any], step: int, total: int | None) -> dict[str, float]:
-    """ppo-tui's own metrics of a step: free space, and room for checkpoints to come, as far as a sample has them."""
+    """ppo-tui's own metrics of a step: free disk space, and room for future checkpoints, as far as sampled."""
     metrics = {"machine/free_disk_gb": round(sample.disk.free / GIB, 3)} if sample.disk else {}
     if sample.saved is None or sample.room is None or total is None:
         return metrics
@@ -98,7 +98,7 @@ def disk_metrics(sample: MachineSample, keys: Mapping[str, Any], step: int, tota
 
 
 def to_come(keys: Mapping[str, Any], step: int, total: int, count: int) -> int:
-    """The checkpoints that a run adds to the `count` on the disk: fewer than it writes where veRL removes old ones."""
+    """How many checkpoints a run adds to the `count` on disk: fewer than it writes if veRL removes old ones."""
     every, most = keys.get("trainer.save_freq"), RunConfig(keys).most_checkpoints
     due = (times(total, every, last=True) or 0) - (times(step, every, last=False) or 0)
     return due if most is None else min(due, max(most - count, 0))
@@ -129,7 +129,7 @@ def _folders(run: RunDir) -> tuple[Path, ...]:
 
 
 class CheckpointDisk:
-    """The disk of a run's checkpoints, and those that an attempt has written after the step `begun` that it began with.
+    """The disk of a run's checkpoints, and the checkpoints of an attempt after its starting step `begun`.
 
     A new checkpoint is measured once, since it may have thousands of files.
     """
@@ -139,7 +139,7 @@ class CheckpointDisk:
         self._newest = (-1, 0)  # step and bytes
 
     def put_into(self, sample: MachineSample) -> MachineSample:
-        """A copy of the sample with the disk and the checkpoints, as far as they are known."""
+        """A copy of the sample with disk and checkpoints, as far as known."""
         run, newest = self._run, latest_checkpoint(self._run)
         if newest is not None and newest[0] != self._newest[0]:
             self._newest = newest[0], size(newest[1])

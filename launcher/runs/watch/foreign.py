@@ -1,4 +1,4 @@
-"""Logs of other frameworks: which framework wrote a file, and the steps of files that have a row per step."""
+"""Logs of other frameworks: which framework wrote a file, and the steps of files with a row per step."""
 
 import csv
 import dataclasses
@@ -31,10 +31,9 @@ _HISTORY = b'"log_history"'  # of trainer_state.json
 
 
 def recognize(read: Iterable[bytes], names: Framework | None = None) -> Framework | None:
-    """The framework that printed a console, by its lines and the names in them; None for veRL's and unknown ones.
+    """The framework of a console, by its lines and their names; None for veRL and unknown ones.
 
-    With `names`, a table of the user, it is that one, with its lines, or else those of the framework whose form the
-    console has.
+    `names`: a user's table, which wins; without line forms, it uses those of the framework whose form the console has.
     """
     tables = {"": names} if names is not None and names.lines else frameworks()
     hints = {form.hint.encode() for framework in tables.values() for form in framework.lines}
@@ -67,13 +66,13 @@ def recognize(read: Iterable[bytes], names: Framework | None = None) -> Framewor
 
 
 def without_steps(start: bytes) -> Framework | None:
-    """The framework whose code the beginning of a log names, if it names none of veRL's."""
+    """The framework whose code the start of a log mentions, unless it mentions veRL's."""
     packages = set() if b"verl" in start else {match[1].decode() for match in _CODE.finditer(start)}
     return next((each for each in frameworks().values() if each.module in packages), None)
 
 
 def unknown_metrics(read: Iterable[bytes]) -> tuple[int, bytes] | None:
-    """The first of two lines with the number of a step and two other numbers under the same names."""
+    """The first of two lines with a step number and two other numbers under equal names."""
     seen: dict[frozenset[bytes], tuple[int, bytes]] = {}
     for number, line in enumerate(lines_of(read), 1):
         names = frozenset(name.lower() for name in _NAMED.findall(line[:2000]))
@@ -86,7 +85,7 @@ def unknown_metrics(read: Iterable[bytes]) -> tuple[int, bytes] | None:
 
 
 def _of_user(seen: Mapping[str, set[str]], tables: Mapping[str, Framework], names: Framework) -> Framework | None:
-    """The user's table with the lines of the form in which one of its names was seen."""
+    """The user's table with the line forms in which one of its names was seen."""
     name = next((name for name in seen if names.known(seen[name])), None)
     if name is None:
         return None
@@ -100,7 +99,7 @@ def _of_user(seen: Mapping[str, set[str]], tables: Mapping[str, Framework], name
 def recognize_rows(path: Path, read: Iterable[bytes], names: Framework | None = None) -> Framework | None:
     """The framework of a file with a row per step, by the names in its first rows; None for another file.
 
-    Raises UserError for rows with a step, of whose names neither `names`, the user's table, nor another one has any.
+    Raises UserError for rows with a step but without any name in `names` (the user's table) or another table.
     """
     seen: Counter[str] = Counter()
     numbered = False
@@ -119,7 +118,7 @@ def recognize_rows(path: Path, read: Iterable[bytes], names: Framework | None = 
 
 
 def row_steps(read: Iterable[Mapping[str, Any]], framework: Framework, *, whole: bool = True) -> Iterator[FormStep]:
-    """The steps of rows that have the number of their step, and perhaps their time as `_timestamp`."""
+    """The steps of numbered rows, with their time if they have `_timestamp`."""
     join = Joiner(framework)
     for row in read:
         own, update = _step(row, framework.steps), _step(row, framework.mini)
@@ -134,7 +133,7 @@ def row_steps(read: Iterable[Mapping[str, Any]], framework: Framework, *, whole:
 
 
 def iterations(read: Iterable[Mapping[str, Any]], framework: Framework) -> Iterator[Mapping[str, Any]]:
-    """Rows that a tracker numbers by steps of the environment, joined per iteration; others in between are means."""
+    """Rows that a tracker numbers by environment steps, joined per iteration; others in between are averaged."""
     number, values = 0, dict[str, list[float]]()
     for row in read:
         for name in _metrics(tuple(row)):
@@ -148,12 +147,12 @@ def iterations(read: Iterable[Mapping[str, Any]], framework: Framework) -> Itera
 
 @functools.lru_cache(maxsize=64)
 def _metrics(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The names of a row that are not of its step."""
+    """The names in a row, without those of its step."""
     return tuple(name for name in names if name not in _STEPS and name[:1] != "_")
 
 
 def _step(row: Mapping[str, Any], names: Iterable[str]) -> int | None:
-    """The number of the step in a row."""
+    """The step number of a row."""
     for name in names:
         if name not in row:
             continue
@@ -167,7 +166,7 @@ def _step(row: Mapping[str, Any], names: Iterable[str]) -> int | None:
 
 
 def rows(read: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
-    """The rows of JSON lines, of trainer_state.json, and of CSV with a column for the step; none of another file."""
+    """The rows of JSON lines, trainer_state.json, and CSV with a step column; none for other files."""
     chunks = iter(read)
     start = next(chunks, b"").lstrip()
     head = start.partition(b"\n")[0]
@@ -182,9 +181,9 @@ def rows(read: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
 
 
 def _table(start: bytes) -> tuple[int, str]:
-    """Where a table with a column for the step begins, and the sign between its cells; the sign is empty without one.
+    """Offset and separator of a table with a step column; the separator is empty without one.
 
-    It is the first line of the file, or in a text the first one with the names of a framework, as notebooks show them.
+    The table starts at the file's first line or, as notebooks show it, at the first line with a framework's names.
     """
     for line in _STEP_COLUMN.finditer(start):
         text = line[0].decode(errors="replace")
@@ -207,7 +206,7 @@ def _names(cells: Iterable[str]) -> list[str]:
 
 
 def _cells(lines: Iterable[str], sign: str) -> Iterator[Mapping[str, str]]:
-    """The rows of a table by its first one; damaged ones are left out."""
+    """The rows of a table by its first row; damaged ones are omitted."""
     split = (line.strip(" |\r\n").split("|") for line in lines)
     reader: Iterator[list[str]] = split if sign == "|" else csv.reader(lines, delimiter=sign)
     names: list[str] = []
@@ -225,7 +224,7 @@ def _cells(lines: Iterable[str], sign: str) -> Iterator[Mapping[str, str]]:
 
 
 def rows_of_cut(read: Iterable[bytes]) -> int | None:
-    """The number of whole rows in a cut trainer_state.json; None for any other file."""
+    """The number of complete rows in a truncated trainer_state.json; None for other files."""
     chunks = iter(read)
     start = next(chunks, b"").lstrip()
     rows, whole = _history(b"".join((start, *chunks))) if _is_state(start) else ([], True)
@@ -233,12 +232,12 @@ def rows_of_cut(read: Iterable[bytes]) -> int | None:
 
 
 def _is_state(start: bytes) -> bool:
-    """Whether a file with this beginning is one JSON object, and not one per line."""
+    """Whether a file with this beginning is one JSON object, not one per line."""
     return re.match(rb'\{\s*"', start) is not None and parse_object(start.partition(b"\n")[0]) is None
 
 
 def _history(text: bytes) -> tuple[list[Mapping[str, Any]], bool]:
-    """The rows of a trainer_state.json, and whether it is whole; of one that is cut, those that are whole."""
+    """The complete rows of a trainer_state.json, and whether the file is complete."""
     state = parse_object(text)
     whole = state is not None
     if state is None and (begin := text.find(_HISTORY)) >= 0:

@@ -16,16 +16,16 @@ from launcher.record.levels import Level
 from launcher.record.state import ENDED, RunState
 
 Spans = Mapping[int, tuple[float, float]]
-"""Attempt -> begin and end of its steps, unix seconds."""
+"""Attempt -> start and end of its steps, unix seconds."""
 
 
 def elapsed(
     run: RunDir, state: RunState, spans: Spans = MappingProxyType({}), now: float | None = None
 ) -> float | None:
-    """Seconds of all attempts, their start-up included; the pauses between them are left out.
+    """Seconds of all attempts with their start-up, without the pauses in between; None if unknown.
 
-    An attempt without a record of its start or end took as long as its steps, when `spans` has them. `now` is the end
-    for a live run; a lost one ends with its last sign. None if unknown.
+    An attempt without a recorded start or end counts with its steps in `spans`. `now` is the end of a live run; a lost
+    one ends with its last sign of life.
     """
     seconds = 0.0
     for number in (1,) if state.attempt == 1 else run.attempt_numbers():
@@ -47,7 +47,7 @@ def elapsed(
 
 @dataclass(frozen=True)
 class Onset:
-    """The first step of those that raised a flag. `rose` is the step at which the flag reached `level`."""
+    """The first step that led to a flag. `rose`: the step at which the flag reached `level`."""
 
     rule: str
     step: int
@@ -56,24 +56,24 @@ class Onset:
 
     @property
     def told(self) -> str:
-        """The flag with the step that the events and the dashboard name."""
+        """The flag with its step in the events and on the dashboard."""
         return f"{self.rule} rose at step {self.rose}"
 
 
 def onset_of(change: LevelChange, debounce: tuple[int, ...], first: int = 1) -> Onset:
-    """The oldest of the last `debounce[1]` steps, in which a limit was crossed; not before the run's `first` step."""
+    """The oldest of the last `debounce[1]` steps with a crossed limit; not before the run's `first` step."""
     window = debounce[1] if len(debounce) > 1 else 1
     return Onset(change.rule, max(change.step - window + 1, first), change.step, change.after)
 
 
 def check_counts(check: Check) -> bool:
-    """Whether a flag of this rule is about the training, so that another setting may help."""
+    """Whether a flag of this rule is about training, so that another setting may help."""
     family = families().get(check.family)
     return not check.muted and not (family and family.of_machine)
 
 
 def kept_rises(events: Iterable[Event]) -> list[LevelChange]:
-    """The flags that rose at steps that the run still has: a resume repeats those after its checkpoint."""
+    """The flags at steps that the run still has: a resume repeats those after its checkpoint."""
     found: list[LevelChange] = []
     for event in events:
         match event.what:
@@ -90,7 +90,7 @@ def alarms(run: RunDir) -> frozenset[str]:
 
 
 def stall_report(run: RunDir) -> tuple[Path, list[str]] | None:
-    """The newest attempt's `stall.txt` and its lines; None if there is none. Never raises."""
+    """The newest attempt's `stall.txt` and its lines; None without one. Never raises."""
     last = run.last_attempt()
     if last is None:
         return None
@@ -103,7 +103,7 @@ def stall_report(run: RunDir) -> tuple[Path, list[str]] | None:
 
 @dataclass(frozen=True)
 class Missed:
-    """Events that the user missed. `rises` are the flags that rose, worst first, only the latest of each rule."""
+    """Events that the user missed. `rises`: new flags, worst first, only the latest of each rule."""
 
     since: float
     rises: tuple[LevelChange, ...]
@@ -113,8 +113,8 @@ class Missed:
 def missed(events: Iterable[Event], state: RunState, look: float | None) -> Missed | None:
     """Important events after `look`, or None.
 
-    Without a look, they count from the start of the run, because somebody started it. An imported run had ended before,
-    so nothing was missed.
+    Without a look, they count from the start of the run, because somebody started it. An imported run ended before, so
+    nothing was missed.
     """
     since = look if look is not None else state.created
     if state.state == "imported" or since is None:
@@ -131,7 +131,7 @@ def missed(events: Iterable[Event], state: RunState, look: float | None) -> Miss
 
 
 def log_end(state: RunState) -> str:
-    """Since when nothing was added to the log of a run that ended, whose program nobody saw end; or why it ended."""
+    """The time of the last addition to a log whose program's end was not observed; otherwise why it ended."""
     return (
         state.error
         or f"the log is silent since {datetime.fromtimestamp(ended(state)):%Y-%m-%d %H:%M}; the exit code is unknown"
@@ -139,6 +139,6 @@ def log_end(state: RunState) -> str:
 
 
 def ended(state: RunState) -> float:
-    """When a run ended, in unix seconds; for a lost one, its last sign of life."""
+    """The end of a run in unix seconds; for a lost one, its last sign of life."""
     time_ = state.exit.t if state.exit else None
     return max(state.updated or 0.0, state.heartbeat or 0.0) if time_ is None else time_

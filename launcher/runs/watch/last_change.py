@@ -1,4 +1,4 @@
-"""The newest change of a run's settings: by a resume, as a fork, or since an earlier run of its preset."""
+"""The newest change to a run's settings: by a resume, a fork, or since an earlier run of its preset."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -22,22 +22,22 @@ _APART = ("cluster.", "env.", "health.", "python", "sweep.", "trainer.")  # wher
 
 @dataclass(frozen=True)
 class Change:
-    """Settings with their values before and now; `words` name it, as in "undoes what the fork changed"."""
+    """Settings with their old and new values; `words` name the change, as in "undoes what the fork changed"."""
 
     words: str
     edits: tuple[Edit, ...]
 
     @property
     def undone(self) -> tuple[Edit, ...]:
-        """The edits that restore all of them; null is veRL's own value."""
+        """The edits that undo the change; null is veRL's default."""
         return tuple(Edit(each.key, each.now, each.before) for each in self.edits)
 
 
 def last_change(run: Parent, onset: Onset) -> Change | None:
-    """The newest change of settings that may have caused a flag; None if there is none.
+    """The newest change of settings that may have caused a flag; None without one.
 
-    A change is not a cause if the flag was up before it, or in the run without it. Another run has to have ended well
-    before this one started, with the same model, data, reward and estimator, and to differ by a few settings.
+    A change is not a cause if the flag was active before it, or in the run without it. Another run must have ended well
+    before this one started, with the same model, data, reward and estimator, and only a few other settings.
     """
     after, now = run.info.after, run.latest
     if _new_since_resume(run.events, onset.rule) and (edits := _learning(preset_edits(run.info, now))):
@@ -54,7 +54,7 @@ def last_change(run: Parent, onset: Onset) -> Change | None:
 
 
 def last_good(run: Parent) -> tuple[RunDir, Sequence[Difference]] | None:
-    """The newest run of the same preset that had ended well before this one started, and how they differ, versions
+    """The newest run of the same preset that ended well before this one started, and their differences, versions
     included; None without one.
     """
     good = (each for each in all_runs() if _well_before(each, run, Onset("", 0, 0, Level.OK)))
@@ -67,7 +67,7 @@ def _run_of(origin: Origin) -> RunDir:
 
 
 def _new_since_resume(events: Iterable[Event], rule: str) -> bool:
-    """Whether a flag rose for the first time after the newest resume."""
+    """Whether a flag first rose after the newest resume."""
     up = new = False
     for event in events:
         what = event.what
@@ -78,7 +78,7 @@ def _new_since_resume(events: Iterable[Event], rule: str) -> bool:
 
 
 def _well_before(other: RunDir, run: Parent, onset: Onset) -> bool:
-    """Whether another run of the same preset had ended without this flag, and without another, before a run started."""
+    """Whether another run of the same preset ended without this or another flag before a run started."""
     if other.id == run.id or other.read_head().of_preset != run.info.of_preset:
         return False
     state = current(other)
@@ -87,5 +87,5 @@ def _well_before(other: RunDir, run: Parent, onset: Onset) -> bool:
 
 
 def _learning(edits: Iterable[Edit]) -> tuple[Edit, ...]:
-    """The differing settings that affect training."""
+    """Changed settings that affect training."""
     return tuple(each for each in edits if not each.key.startswith(_APART) and each.before != each.now)

@@ -1,4 +1,4 @@
-"""A log from elsewhere: what SOURCE on the command line names, its rows, and its copy in a run."""
+"""A log from elsewhere: resolves SOURCE on the command line, reads its rows, copies it into a run."""
 
 import math
 import re
@@ -39,11 +39,11 @@ _EXPECTED = "use the console log of a run, or its metrics.jsonl"
 
 @dataclass
 class Log:
-    """A console, the steps of one training, or both; `path` is what was named, `framework` printed it if not veRL.
+    """A console, the steps of one training, or both. `path`: the named file. `framework`: its program, if not veRL.
 
-    `table` is a file with a row per step, under the names of the framework `rows`, or as veRL's file logger writes it;
-    `tracked` are the steps of a tracker, whose `config` has veRL keys with paths below `folder`. `notes`: what could
-    not be read. `before`: counted lines of the logs that it continues.
+    `table`: a file with a row per step, under the names of the framework `rows` or as veRL's file logger writes it.
+    `tracked`: the steps of a tracker, whose `config` has veRL keys with paths below `folder`. `notes`: unreadable
+    parts. `before`: counted lines of the logs that it continues.
     """
 
     path: Path
@@ -62,30 +62,30 @@ class Log:
 
     @classmethod
     def of(cls, path: Path, kind: str, framework: Framework | None) -> "Log":
-        """A log whose kind and framework are known from a record."""
+        """A log with kind and framework from a record."""
         console, table = (path if kind == "console" else None), (path if kind in ("metrics", "rows") else None)
         return cls(path, console, table, framework, framework if kind == "rows" else None)
 
     @property
     def title(self) -> str:
-        """The name of the framework that printed it; empty for veRL."""
+        """The framework's name; empty for veRL."""
         return self.framework.title if self.framework is not None else ""
 
     @property
     def kind(self) -> str:
-        """As of `launcher.record.attempt.Followed`."""
+        """See `launcher.record.attempt.Followed`."""
         if self.table is not None:
             return "rows" if self.rows else "metrics"
         return "console" if self.console == self.path else "tracker"
 
     @property
     def files(self) -> Sequence[Path]:
-        """The files that it is read from."""
+        """Its source files."""
         return (self.path,) if self.kind == "tracker" else [*filter(None, (self.console, self.table))]
 
     @property
     def both(self) -> bool:
-        """Whether it has a console and rows."""
+        """Whether it has both a console and rows."""
         return bool(self.console and (self.table or self.tracked))
 
     def add(self, step: Any, t: object, data: Mapping[str, float]) -> None:
@@ -97,7 +97,7 @@ class Log:
             record.t = t
 
     def translate(self, names: Framework | None) -> None:
-        """Gives what a tracker has of another framework our names, and the steps its numbers."""
+        """Renames another framework's tracked metrics to ours, and sets their step numbers."""
         from launcher.runs.watch.foreign import iterations, row_steps
 
         found = sorted(self.tracked.values(), key=lambda record: record.step)
@@ -111,11 +111,11 @@ class Log:
         self.config = framework.keys(self.config)
 
     def text(self) -> Iterator[bytes]:
-        """Its console in pieces; nothing without one."""
+        """Its console in pieces; empty without one."""
         return chunks(self.console) if self.console is not None else iter(())
 
     def lines(self, meter: Meter = SILENT, *, whole: bool = True) -> Iterator[bytes]:
-        """Its rows as lines of a metrics.jsonl; none of a console. `whole`: also the last one is complete."""
+        """Its rows as lines of a metrics.jsonl; empty for a console. `whole`: the last one is also complete."""
         if self.rows is not None:
             return (orjson.dumps({"step": each.step, "data": jsonable(each.data)}) for each in self._rows(meter, whole))
         if self.table is not None:
@@ -124,7 +124,7 @@ class Log:
         return (self.tracked[step].to_line().rstrip() for step in sorted(self.tracked)[: None if ended else -1])
 
     def steps(self) -> Iterator[StepRecord]:
-        """Its steps: of its rows, or else of its console; `t` is 0 where the log has no times."""
+        """Its steps, from its rows or its console; `t` is 0 if the log has no times."""
         if self.rows is not None:
             yield from (StepRecord(step.step, 0.0, None, step.data) for step in self._rows(SILENT, whole=True))
         elif self.table is not None or self.tracked:
@@ -141,7 +141,7 @@ class Log:
 
     @cached_property
     def counted(self) -> "Counted | None":
-        """The lines of its console, if none has the number of its step."""
+        """Its console lines, if none has a step number."""
         from launcher.console.reader import ConsoleReader, StepLine
 
         if self.framework is None or self.console is None or self.table is not None or self.tracked:
@@ -153,19 +153,19 @@ class Log:
         return reader.counted
 
     def number(self, every: int | None) -> None:
-        """Takes the steps between two lines, if they are given, for lines without the number of their step."""
+        """Sets the interval in steps between two lines without step numbers, if given."""
         if every is not None and self.framework is not None:
             self.framework = replace(self.framework, every=every)
 
     @property
     def numbers_note(self) -> str:
-        """That the steps of its lines are unknown, if they are."""
+        """A note that the step numbers are unknown, if so."""
         note = f"{self.path.name} has no step numbers: give the steps between two lines, --every N"
         return "" if self.numbering.every else note
 
     @property
     def numbering(self) -> Numbering:
-        """The steps of its lines."""
+        """The step numbers of its lines."""
         return STEPS if self.counted is None else self.counted.numbering
 
     @cached_property
@@ -175,7 +175,7 @@ class Log:
         return (min(found), max(found)) if found else None
 
     def copy(self, attempt: AttemptDir) -> "Log":
-        """Writes it as the files of an attempt, and returns that log."""
+        """Writes it as files of an attempt, and returns that log."""
         if self.console is not None:
             with attempt.console.open("wb") as file:
                 file.writelines(self.text())
@@ -190,7 +190,7 @@ class Log:
         return replace(self, console=console, table=table, rows=None, tracked={})
 
     def clock(self) -> "LogClock":
-        """When its steps were done."""
+        """The times of its steps."""
         if self.tracked:
             times = {step: record.t for step, record in self.tracked.items()}
             return LogClock(self.started or min(times.values()), times)
@@ -205,8 +205,8 @@ class Log:
 
 @dataclass
 class LogClock:
-    """When the steps of a log were done: at the `times` that a tracker wrote down, or after the durations of the steps
-    before, which is an estimate, because step lines have no time. `now` is the time of the last one.
+    """The times of a log's steps: a tracker's `times`, or an estimate from the step durations, because step lines have
+    no time. `now`: time of the last one.
     """
 
     now: float
@@ -214,7 +214,7 @@ class LogClock:
 
     @classmethod
     def of(cls, console: Path | None, other: Path | None = None) -> "LogClock":
-        """From the first time stamp of a console; without one, the log ends with its last change."""
+        """From a console's first time stamp; without one, the log ends at its last change."""
         if console is not None and (stamp := _STAMP.search(next(chunks(console), b""))):
             with suppress(ValueError):
                 return cls(datetime.strptime(stamp[1].decode(), "%Y-%m-%d %H:%M:%S").timestamp())
@@ -223,7 +223,7 @@ class LogClock:
         return cls(path.stat().st_mtime)
 
     def __call__(self, records: Sequence[StepRecord]) -> None:
-        """Sets the times at which these steps were done."""
+        """Sets the times of these steps."""
         for record in records:
             self.now = record.t = self.times.get(record.step, self.now + seconds_of(record.data))
 
@@ -236,10 +236,9 @@ def resolve(
     *,
     text: bool = False,
 ) -> RunDir | Log:
-    """Finds the SOURCE: an existing file, or else a run. `names` is the user's table for a file, `note` as for a run.
+    """Resolves SOURCE: an existing file or a run. `names`: a user's table for a file. `note`: as for a run.
 
-    `text`: only the text of a file is read, so that it needs no steps and any program may have written it. Raises
-    UserError for a word that is both.
+    `text`: only reads text, of any program and without steps. Raises UserError for a word that is both.
     """
     from launcher.runs.watch.tracker_files import is_tracker
 
@@ -257,7 +256,7 @@ def resolve(
 
 
 def newest(word: str, names: Framework | None = None, progress: Progress = unseen, *, text: bool = False) -> Log:
-    """As `open_logs`, the newest one, which notes how many there are."""
+    """The newest log of `open_logs`, with a note about their number."""
     *others, log = open_logs(word, names, progress, text=text)
     if others:
         log.notes.append(f"{word} has {counted(len(others) + 1, 'run')}; this is the newest: {log.name}")
@@ -267,7 +266,7 @@ def newest(word: str, names: Framework | None = None, progress: Progress = unsee
 def open_logs(
     word: str, names: Framework | None = None, progress: Progress = unseen, *, text: bool = False
 ) -> list[Log]:
-    """The log in a file, or those of a tracker's file or folder, oldest first. Raises UserError for any other file."""
+    """The log in a file, or all logs in a tracker's file or folder, oldest first. Raises UserError for other files."""
     from launcher.runs.watch import tracker_files
 
     path = Path(word).expanduser()
@@ -289,9 +288,7 @@ def open_logs(
 
 
 def recognized(path: Path, names: Framework | None = None, *, text: bool = False) -> Log:
-    """The file as a log. Raises UserError for one that neither veRL nor another known framework has written, or, where
-    its `text` is enough, for one without an error.
-    """
+    """The file as a log. Raises UserError if no known framework wrote it or, for `text`, if it has no error."""
     from launcher.console.recognize import has_errors, is_script, is_verl_output  # with the catalogue of causes
     from launcher.runs.watch import foreign
 
@@ -328,7 +325,7 @@ def recognized(path: Path, names: Framework | None = None, *, text: bool = False
 
 
 def _without_metrics(path: Path, names: Framework | None, unknown: tuple[int, bytes] | None) -> UserError:
-    """The error of a text of unknown form, which shows a line with several numbers: `unknown`, or the first one."""
+    """The error for a text of unknown form; shows the line `unknown`, or the first one with several numbers."""
     numbered = ((number, line) for number, line in enumerate(records(path), 1) if len(_NUMBER.findall(line)) > 2)
     number, line = unknown or next(numbered, (0, b""))
     shown = clean(line[:300].decode(errors="replace")).strip()[:60]
@@ -343,7 +340,7 @@ def _without_metrics(path: Path, names: Framework | None, unknown: tuple[int, by
 
 
 def stem(path: Path) -> str:
-    """The name of a log without its endings."""
+    """The file name of a log without extensions."""
     name = path.name.removesuffix(".gz")
     for suffix in (".log", ".jsonl", ".txt", ".json", ".csv"):
         name = name.removesuffix(suffix)
@@ -351,17 +348,17 @@ def stem(path: Path) -> str:
 
 
 def no_metrics(path: Path, notes: Sequence[str]) -> UserError:
-    """The error of files without a step, and why they have none."""
+    """The error for files without a step, with the reason."""
     why = f" ({'; '.join(notes)})" if notes else ""
     return NoStepYet(f"{path} has no metrics{why}", "use another run, or the console log of this one")
 
 
 def names_verl(path: Path) -> bool:
-    """Whether a log names veRL. Lines of Ray alone may be of another framework."""
+    """Whether a log mentions veRL. Ray's lines alone may come from another framework."""
     return any(map(_VERLS.search, chunks(path)))
 
 
 def _is_binary(begin: bytes) -> bool:
-    """Whether a file with this beginning is not text; an emptied log may begin with zero bytes."""
+    """Whether a file with this beginning is binary; a truncated log may begin with zero bytes."""
     text = begin.lstrip(b"\0")
     return not text or (b"\0" in begin and len(text.translate(None, _TEXT)) > 0.05 * len(text))

@@ -1,4 +1,4 @@
-"""The samples of a run's machine as series over time, for the charts of the machine page."""
+"""Machine samples of a run as series over time, for the charts of the machine page."""
 
 import dataclasses
 import itertools
@@ -29,7 +29,7 @@ class MachineHistory:
         self._series: dict[tuple[Figure, Device | None], Series] = {}
 
     def add(self, sample: MachineSample) -> None:
-        """Adds one line. A thinned file is read again from its start, without the known samples."""
+        """Adds one line. A thinned file is reread from its start, without known samples."""
         if self.times and sample.t <= self.times[-1]:
             return
         index = len(self.times)
@@ -54,7 +54,7 @@ class MachineHistory:
 
     @property
     def latest(self) -> MachineSample | None:
-        """The newest sample, completed by details of earlier ones; None before the first."""
+        """The newest sample, completed with details of earlier ones; None before the first."""
         if self._latest is None:
             return None
         gpus = tuple(_completed(gpu, self._details.get(gpu.index)) for gpu in self._latest.gpus)
@@ -63,16 +63,16 @@ class MachineHistory:
 
     @property
     def gpu(self) -> GpuSample | None:
-        """A GPU of the run, the first that it uses; None without one."""
+        """The first GPU that the run uses, otherwise the first one; None without GPUs."""
         gpus = self._latest.gpus if self._latest else ()
         return next((gpu for gpu in gpus if gpu.run_used), gpus[0] if gpus else None)
 
     def series(self, figure: Figure, device: Device | None = None) -> Series | None:
-        """GiB (`util`: %, `power`: W) over the samples, nan for a sample without it; None if no sample has it."""
+        """GiB (`util`: %, `power`: W) per sample, nan if missing; None if no sample has it."""
         return self._series.get((figure, device))
 
     def energy(self, devices: Iterable[Device]) -> float | None:
-        """kWh that these GPUs took; None if none reports its power. Pauses between attempts count as nothing."""
+        """The energy use of these GPUs in kWh; None if none reports its power. Pauses between attempts count as 0."""
         found = [series for device in devices if (series := self.series("power", device)) is not None]
         spans = [after - before for before, after in itertools.pairwise(self.times)]
         if not found or not spans:
@@ -96,7 +96,7 @@ class MachineHistory:
 
 
 def _completed(gpu: GpuSample, before: GpuSample | None) -> GpuSample:
-    """A GPU with the details that not every sample has."""
+    """A GPU with details missing in this sample."""
     if before is None:
         return gpu
     return dataclasses.replace(

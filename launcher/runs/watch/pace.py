@@ -1,4 +1,4 @@
-"""Predicts how long a run of a preset takes on this machine, from an earlier run."""
+"""Predicts the duration of a preset's run on this machine from an earlier run."""
 
 import contextlib
 import socket
@@ -18,7 +18,7 @@ _PACED = ("algorithm", "model", "data", "actor", "critic", "rollout", "reward", 
 
 @dataclass(frozen=True)
 class Pace:
-    """Seconds of the start-up and each step, all included. `same`: settings are equal except the number of steps."""
+    """Seconds of the start-up and per step, all included. `same`: settings are equal except the number of steps."""
 
     run: str
     startup: float
@@ -26,12 +26,12 @@ class Pace:
     same: bool
 
     def whole(self, steps: int) -> float:
-        """Seconds of a run of so many steps."""
+        """Total seconds of a run with this number of steps."""
         return self.startup + steps * self.step
 
 
 def pace_of(name: str, preset: Mapping[str, Any]) -> Pace | None:
-    """The pace of the newest run of a preset on this machine; one with the same settings has priority."""
+    """The pace of the newest run of a preset on this machine, preferably with equal settings."""
     found: Pace | None = None
     here = socket.gethostname()
     for run in all_runs()[:_LOOKED_AT]:
@@ -59,7 +59,7 @@ def _settings(preset: Mapping[str, Any]) -> Mapping[str, object]:
 
 
 def _measured(attempt: AttemptDir) -> tuple[float, float] | None:
-    """When the first step ended, and the seconds per step; None until there are a few."""
+    """The end of the first step, and the seconds per step; None with too few steps."""
     with contextlib.suppress(OSError), attempt.steps.open("rb") as file:
         first = StepRecord.from_line(file.readline())
         file.seek(max(file.seek(0, 2) - _END, 0))

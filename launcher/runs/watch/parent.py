@@ -1,4 +1,4 @@
-"""A run that others continue, repeat or try to fix: its records, each read once, and what of it can be forked."""
+"""A run that others continue, repeat or try to fix: its records, each read once, and its checkpoints for forks."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -42,14 +42,14 @@ FIXED: Mapping[str, str] = {
     f"{CRITIC}.strategy": _ENGINE,
     **{f"{part}.optim.{name}": _OPTIMIZER for part in (ACTOR, CRITIC) for name in ("optimizer", "optimizer_impl")},
 }
-"""veRL keys whose values a checkpoint requires to stay the same, and why.
+"""veRL keys that a checkpoint fixes, with the reason.
 
 veRL: `utils/checkpoint/fsdp_checkpoint_manager.py: FSDPCheckpointManager.load_checkpoint`.
 """
 
 
 class Parent:
-    """A run that others begin from. Each of its records is read once, when it is first asked for, so hand it on."""
+    """A run that others begin from. Reads each record once, on first use: pass the object on."""
 
     def __init__(self, run: RunDir) -> None:
         self.run, self.id = run, run.id
@@ -61,7 +61,7 @@ class Parent:
 
     @cached_property
     def state(self) -> RunState:
-        """Its state, without damage of other files."""
+        """Its state, without damage to other files."""
         return known(self.run)
 
     @cached_property
@@ -71,7 +71,7 @@ class Parent:
 
     @cached_property
     def latest(self) -> RunInfo:
-        """run.yaml with the preset of the newest attempt."""
+        """run.yaml with the newest attempt's preset."""
         return with_resume(self.info, [event.what for event in self.events if isinstance(event.what, Action)])[0]
 
     @cached_property
@@ -81,7 +81,7 @@ class Parent:
 
     @cached_property
     def offers(self) -> Sequence[Offer]:
-        """The fixes of its failure."""
+        """The fixes for its failure."""
         from launcher.runs.watch.run_diagnosis import explained  # with the catalogue of causes, which no start needs
 
         return explained(self.run).offers
@@ -91,12 +91,12 @@ class Parent:
         return snapshot_layer(self.latest.of_preset, self.latest.preset or {})
 
     def restored(self, changes: Sequence[str] = (), name: str = "") -> LoadedPreset:
-        """The preset of its newest attempt with changes, under its name or another one. Raises UserError."""
+        """The newest attempt's preset with changes, under its own or another name. Raises UserError."""
         return of_layer(self._layer, name or self.latest.of_preset, changes)
 
     @cached_property
     def config(self) -> EffectiveConfig:
-        """The configuration of its newest attempt; that of veRL if its preset is unreadable."""
+        """The newest attempt's configuration; veRL's if its preset is unreadable."""
         try:
             return configured(self.restored())
         except UserError:
@@ -107,9 +107,10 @@ class Parent:
         require(self.run, verb, self.state, self.latest)
 
     def onset(self, rule: str | None = None) -> Onset | None:
-        """The onset of the first flag that became CRITICAL, or else WARN; with `rule`, of that rule.
+        """The onset of the first flag that became CRITICAL or, without one, WARN; with `rule`, of that rule. None
+        without one.
 
-        Muted rules and those about the machine count only if named. None without such a flag.
+        Muted rules and rules about the machine count only if named.
         """
         checks = {check.rule: check for check in self.state.checks}
         first = (self.info.parent.step or 0) + 1 if self.info.parent is not None else 1
@@ -124,8 +125,8 @@ class Parent:
 
     @cached_property
     def checkpoints(self) -> Mapping[int, Path]:
-        """Steps and folders that a fork can begin with: its checkpoints, and the one of another run that it began with;
-        oldest first.
+        """Steps and folders of possible starts of a fork, oldest first: its checkpoints, and the one that it began
+        with.
         """
         begun = beginning(self.id, self.info.parent)
         return dict(sorted((checkpoints(self.run) | dict([begun] if begun else ())).items()))
@@ -151,12 +152,12 @@ class Parent:
     def origin(
         self, now: LoadedPreset, step: int | None = None, trial: str | None = None, undoes: str | None = None
     ) -> Origin:
-        """What a run with this preset came from, with each changed setting; the other arguments as in `Origin`."""
+        """The origin of a run with this preset, with each changed setting; other arguments as in `Origin`."""
         return Origin(self.id, preset_edits(self.latest, RunInfo(preset=now.snapshot())), step, trial, undoes)
 
 
 def refuse_fixed(before: EffectiveConfig, now: EffectiveConfig) -> None:
-    """Raises UserError for a setting that cannot change between the configurations of a run and its fork."""
+    """Raises UserError for a setting that cannot change between a run and its fork."""
     for key, why in FIXED.items():
         old, new = before.get(key), now.get(key)
         there = not key.startswith(f"{CRITIC}.") or (before.has_critic and now.has_critic)

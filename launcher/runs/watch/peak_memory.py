@@ -1,7 +1,7 @@
-"""The peak memory of a run on a GPU, and how much of it the run needed.
+"""The peak GPU memory of a run, and the part that it needed.
 
-torch keeps freed memory in a cache and returns it to the GPU before it runs out. veRL empties this cache before the
-engine wakes up (`verl/utils/memory_utils.py: aggressive_empty_cache`), so only stages of training can have one.
+torch caches freed memory and returns it before the GPU is full. veRL empties this cache before the engine wakes up
+(`verl/utils/memory_utils.py: aggressive_empty_cache`), so only training stages can have one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,9 +31,9 @@ def peak_memory(run: RunDir, rows: Sequence[Mapping[str, float]]) -> Peak | None
 
 
 def _cached(rows: Sequence[Mapping[str, float]]) -> int:
-    """Bytes of torch's cache: the most memory that the training process reserved, less the most of its tensors.
+    """Bytes of torch's cache: the training process's peak reserved memory minus its peak allocated memory.
 
-    0 without these metrics, and where the rollout has GPUs of its own, which have no such cache.
+    0 without these metrics, and if the rollout has its own GPUs, which have no such cache.
     """
     if any(key.startswith(keys.SEPARATE) for row in rows for key in row):
         return 0
@@ -45,7 +45,7 @@ def _cached(rows: Sequence[Mapping[str, float]]) -> int:
 
 
 def _trained(run: RunDir) -> list[tuple[float, float]]:
-    """Begin and end of each stage of training of the newest attempt, in unix seconds."""
+    """Start and end of each training stage of the newest attempt, in unix seconds."""
     attempt = run.last_attempt()
     spans = SpanTail(attempt, whole=True).read() if attempt else ()
     stages = (span for span in spans if span.lane == TRAINER and PHASE_OF_TIMER.get(span.name) in TRAINING)

@@ -1,4 +1,4 @@
-"""The actions that a run allows now, and the reason against each other one, for commands, keys, palette and help."""
+"""Actions available for a run, and the reasons against the others, for commands, keys, palette and help."""
 
 from collections.abc import Iterable, Mapping
 from enum import Enum
@@ -26,14 +26,14 @@ class Verb(Enum):
 
 
 Refusals = Mapping[Verb, str]
-"""The reasons of refused verbs; a missing verb is possible."""
+"""Reasons per refused verb; a missing verb is possible."""
 
 _ENDED = "the run has ended"
 _FROM_PRESET = frozenset({Verb.RESUME, Verb.FORK, Verb.EVALUATE, Verb.TRY})
 
 
 class Refusal(NamedTuple):
-    """Why an action is refused, and what would make it possible, if anything."""
+    """Why an action is refused, and how to make it possible, if at all."""
 
     reason: str
     action: str = ""
@@ -45,7 +45,7 @@ _NEW_RUN = "save its settings as a preset: press e in 'ppo-tui attach {}'"
 
 
 def refusal(verb: Verb, state: RunState, info: Head | RunInfo) -> Refusal | None:
-    """The reason against a verb, regardless of checkpoints; None if there is none."""
+    """The reason against a verb, regardless of checkpoints; None without one."""
     elsewhere = info.from_log or state.state == "imported"
     log = Refusal("only its log is known" if info.followed and state.state != "imported" else "it is an imported log")
     if verb in _FROM_PRESET and (elsewhere or not info.resumable):
@@ -64,7 +64,7 @@ def refusal(verb: Verb, state: RunState, info: Head | RunInfo) -> Refusal | None
 
 
 def require(run: RunDir, verb: Verb, state: RunState, info: Head | RunInfo) -> None:
-    """Raises UserError for what cannot be done to the run."""
+    """Raises UserError for an action that the run refuses."""
     if (refused := refusal(verb, state, info)) is None:
         return
     hint = f"{refused.action}: 'ppo-tui stop {run.id}'" if refused.action else ""
@@ -78,7 +78,7 @@ def require(run: RunDir, verb: Verb, state: RunState, info: Head | RunInfo) -> N
 
 
 def completion(step: int, total: int | None) -> str | None:
-    """A refusal if the checkpoint of a step leaves no step to train; else None."""
+    """A refusal if the checkpoint leaves no step to train; otherwise None."""
     return f"complete: the checkpoint is at step {step} of {total}" if total is not None and step >= total else None
 
 

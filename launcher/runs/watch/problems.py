@@ -1,4 +1,4 @@
-"""What is wrong with a run now, in one list: its failure, its hang, its flags."""
+"""Current problems of a run in one list: its failure, hang and flags."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def problems(
     run: RunDir, state: RunState, now: float | None, explanation: Explanation | None = None
 ) -> Iterator[Problem]:
-    """The failure if it is explained, the hang of a live run, the flags that count; the worst flag first."""
+    """An explained failure, the hang of a live run, and counting flags, worst flag first."""
     from launcher.runs.watch.parent import Parent
 
     parent = Parent(run)
@@ -37,14 +37,12 @@ def problems(
 
 
 def settings_of(run: Parent) -> EffectiveConfig | None:
-    """The configuration of its newest attempt; None for a log that does not show one."""
+    """The newest attempt's configuration; None for a log without one."""
     return None if run.latest.preset is None else run.config
 
 
 def fixed_flag(run: Parent, check: Check) -> Problem:
-    """A flag of a run with what a trial would change first as its first fix: the one that all pages, commands and
-    alerts show.
-    """
+    """A flag as a problem; its first fix is the first change of a trial, for all pages, commands and alerts."""
     from launcher.runs.watch.proposals import computed, first_proposal
 
     unit, imported = run.state.numbering.unit, run.state.state == "imported"
@@ -54,7 +52,7 @@ def fixed_flag(run: Parent, check: Check) -> Problem:
 
 
 def first_fix(run: RunDir, rule: str) -> str | None:
-    """The first fix of a flag that is up; None without one."""
+    """The first fix of an active flag; None without one."""
     from launcher.runs.watch.parent import Parent
 
     parent = Parent(run)
@@ -70,8 +68,8 @@ def flag(
     values: Mapping[str, Any] | None = None,
     unit: str = "step",
 ) -> Problem:
-    """A check as a problem, with the limits that apply now, and the fixes that fit the run while it is on; `values` as
-    in `settle`.
+    """A check as a problem, with the current limits and, while active, the fixes that fit the run; `values` as in
+    `settle`.
     """
     from launcher.preset.settle import offers
 

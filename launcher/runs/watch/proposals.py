@@ -1,4 +1,4 @@
-"""The settings to try against a flag: one list for `try`, `health`, the page of a check and the editor."""
+"""The settings to try against a flag: one list for `try`, `health`, the rule page and the editor."""
 
 import contextlib
 import itertools
@@ -26,7 +26,9 @@ _FROM_THE_START = ("trainer.critic_warmup", "lr_warmup_steps")  # counted from s
 
 @dataclass(frozen=True, slots=True)
 class Proposal(Record):
-    """KEY=VALUE to try together, with old and new values; `reason`: what they undo, what is odd, where it is set."""
+    """KEY=VALUE settings to try together, with old and new values; `reason`: what they undo, what is unusual, where it
+    is set.
+    """
 
     settings: tuple[str, ...]
     edits: tuple[Edit, ...]
@@ -44,10 +46,10 @@ class Proposal(Record):
 
 
 def proposals(run: Parent, onset: Onset, step: int) -> tuple[list[Proposal], Change | None]:
-    """The proposals against a flag, from the checkpoint of `step`, and what the first one undoes, if any.
+    """The proposals against a flag, from the checkpoint of `step`, and the change that the first one undoes, if any.
 
-    First comes undoing the run's own changes, then, for a flag about learning, usual values for unusual settings, which
-    no advised fix touches, then the advised fixes. None makes the flag worse.
+    Order: undoing the run's own changes; for flags about learning, usual values for unusual settings that no advised
+    fix changes; advised fixes. None makes the flag worse.
     """
     config, (change, earlier) = run.config, _undone(run, onset, step)
     undone = {} if change is None else {each.key: each.before for each in change.edits}
@@ -88,7 +90,7 @@ def _proposal(edits: Iterable[Edit], reason: str) -> Proposal:
 
 
 def first_proposal(run: Parent, rule: str) -> Proposal | None:
-    """The first proposal of `ppo-tui try RUN --rule RULE`; None if there is none. Never raises."""
+    """The first proposal of `ppo-tui try RUN --rule RULE`; None without one. Never raises."""
     with contextlib.suppress(OSError, UserError):
         run.require(Verb.FORK)
         if (onset := run.onset(rule)) is not None:
@@ -108,8 +110,8 @@ def _edit_words(edit: Edit) -> str:
 def _usual_values(
     strange: Sequence[Unusual], config: EffectiveConfig, wanted: Mapping[str, object], against: Sequence[str]
 ) -> list[Proposal]:
-    """Usual values, or those of the rule's own fixes (`wanted`), a proposal per finding, without what makes the flag
-    worse; if there are several, all of them together come first.
+    """Usual values, or those of the rule's own fixes (`wanted`), one proposal per finding, without any that makes the
+    flag worse; several are first proposed together.
     """
     found = []
     for _, group in itertools.groupby(strange, lambda finding: finding.id):  # both clip ranges together
@@ -125,7 +127,7 @@ def _usual_values(
 
 
 def _undone(run: Parent, onset: Onset, step: int) -> tuple[Change | None, VerlConfig | None]:
-    """The changes of the run that a trial can undo, and the configuration without them; both None if there are none."""
+    """The run's changes that a trial can undo, and the configuration without them; both None without any."""
     change = last_change(run, onset)
     if change is not None:
         with contextlib.suppress(UserError):  # the checkpoint cannot be loaded with it

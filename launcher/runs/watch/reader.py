@@ -1,4 +1,4 @@
-"""Read-only view of a run directory that follows it: what the screen and `--plain` show."""
+"""A read-only view that follows a run directory, for the screen and `--plain`."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ _EVENTS = 10_000  # a rule that comes and goes for weeks must not fill the memor
 
 
 class RunReader:
-    """Follows one run. `poll` reads new data and returns what changed; nothing else reads the disk. `state` is that of
-    `launcher.record.state.current`, with the seconds that an ended run took; `series` joins all attempts; `parent` has
-    the steps of the run from which this one was forked, with the steps that it continued; `machine` has the samples of
-    gpu.jsonl; `log` has clean lines of the newest console. `events` and `log` are the newest ones; `event_count` and
-    `log_count` also count those that fell out. `explanation` says why the run failed or what its errors mean, once
-    `explain` was called. `refusals` are the actions that the run refuses now, `kept` the
-    steps of its checkpoints, where that is known.
+    """Follows one run. `poll` reads new data and returns the changed parts; nothing else reads the disk.
+
+    `state`: that of `launcher.record.state.current`, with the duration of an ended run. `series`: all attempts joined.
+    `parent`: the steps of the forked run, with those that it continued. `machine`: samples of gpu.jsonl. `log`: clean
+    lines of the newest console. `events` and `log` are the newest ones; `event_count` and `log_count` include dropped
+    ones. `explanation`: why the run failed or what its errors mean, after a call of `explain`. `refusals`: actions that
+    the run refuses now. `kept`: steps of its checkpoints, if known.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -84,11 +84,11 @@ class RunReader:
 
     @functools.cached_property
     def info(self) -> RunInfo:
-        """All of run.yaml."""
+        """run.yaml."""
         return self.dir.read_info()
 
     def poll(self) -> set[str]:
-        """Reads new data; returns which of "state", "steps", "events", "machine", "log" changed."""
+        """Reads new data; returns the changed parts: "state", "steps", "events", "machine", "log"."""
         parts = {
             "state": self._read_state,
             "events": self._read_events,
@@ -111,11 +111,11 @@ class RunReader:
 
     @property
     def unexplained(self) -> bool:
-        """Whether the run has failed, or printed other errors, since `explain` was called."""
+        """Whether the run failed, or printed other errors, since the last `explain`."""
         return self.trouble != self._explained
 
     def explain(self) -> None:
-        """Reads the whole log for `explanation`; one of 100 MB takes ten seconds."""
+        """Reads the whole log for `explanation`; 100 MB take ten seconds."""
         self._explained, meaning = self.trouble, None
         if self._explained is not None:
             from launcher.runs.watch.run_diagnosis import explanation
@@ -127,7 +127,7 @@ class RunReader:
 
     @property
     def trouble(self) -> object:
-        """The failure or stop to explain, or the message of the rule about errors; None without any."""
+        """The failure or stop to explain, or the message of the rule about errors; None without either."""
         state = self.state
         if state.failed or "stopped" in (state.state, state.outcome):
             return state.state, state.attempt
@@ -136,7 +136,7 @@ class RunReader:
 
     @property
     def config(self) -> EffectiveConfig | None:
-        """The configuration of the run's preset; None for a log that does not show one."""
+        """The configuration of the run's preset; None for a log without one."""
         if self._configured is None or self._configured[0] is not self.info:
             from launcher.preset.settle import configuration
 
@@ -146,7 +146,7 @@ class RunReader:
 
     @property
     def problem(self) -> Problem | None:
-        """The hang of a live run, or what `explain` found: why the run failed, or what its errors mean."""
+        """The hang of a live run, or the result of `explain`: why the run failed, or what its errors mean."""
         if (found := self.state.standstill) is not None and self.state.live:
             from launcher.runs.watch.stalls import problem_of
 
@@ -224,7 +224,7 @@ class RunReader:
 
 
 def _take(tail: StepTail, store: SeriesStore, numbering: Numbering = STEPS) -> bool:
-    """Puts the new steps into the store; returns whether there were any."""
+    """Adds the new steps to the store; returns whether there were any."""
     fresh = False
     for attempt, lines in tail.read():
         records = [record for line in lines if (record := StepRecord.from_line(line)) is not None]

@@ -1,4 +1,4 @@
-"""The responses of the model: veRL's dumps, one file per step, and metrics counted from them."""
+"""The model's responses: veRL's dumps, one file per step, and metrics computed from them."""
 
 import contextlib
 import re
@@ -32,9 +32,9 @@ class Dump(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """One response, clean text. `score` is the summed reward, nan when unknown; `truth` is "" when unknown.
+    """One response, clean text. `score`: the summed reward, nan if unknown. `truth`: "" if unknown.
 
-    `parts` are other results of the reward function (accuracy, format, prediction), as `name value`.
+    `parts`: other results of the reward function (accuracy, format, prediction), as `name value`.
     """
 
     prompt: str
@@ -58,18 +58,18 @@ def dumps(run: RunDir) -> list[Dump]:
 
 
 def stamp(run: RunDir) -> tuple[int, ...]:
-    """A stamp that changes when a dump is added, because listing thousands of them each time is slow."""
+    """A stamp that changes with each new dump; listing thousands of dumps is slow."""
     return tuple(folder.stat().st_mtime_ns if folder.is_dir() else 0 for folder in (run.rollouts, run.validations))
 
 
 def read(dump: Dump) -> tuple[list[Sample], bool]:
-    """The responses of a step in the order of the file, and whether some are left out as too many. Raises OSError."""
+    """The responses of a step in file order, and whether some were omitted. Raises OSError."""
     lines, cut = _lines(dump)
     return [_sample(row) for _, row in _rows(lines)], cut
 
 
 def prompt_of(dump: Dump, place: int) -> bytes | None:
-    """The bytes of the prompt of the sample at this place, for `responses_to`. Raises OSError."""
+    """The prompt bytes of the sample at this place, for `responses_to`. Raises OSError."""
     for at, (line, _) in enumerate(_rows(_lines(dump)[0])):
         if at == place:
             prompt = _PROMPT.search(line)
@@ -78,7 +78,7 @@ def prompt_of(dump: Dump, place: int) -> bytes | None:
 
 
 def responses_to(prompt: bytes, dump: Dump) -> list[Sample]:
-    """The responses that a dump holds to one prompt. Only their lines are parsed. Raises OSError."""
+    """A dump's responses to one prompt. Parses only their lines. Raises OSError."""
     with dump.path.open("rb") as file:
         data = file.read(LARGEST)
     lines, at = [], data.find(prompt)
@@ -103,7 +103,7 @@ def _lines(dump: Dump, most: int = LARGEST) -> tuple[list[bytes], bool]:
 
 
 def _rows(lines: list[bytes]) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
-    """The lines that are samples, and what they hold."""
+    """Sample lines with their parsed content."""
     for line in lines:
         row = parse_object(line)
         if row is not None and "output" in row:
@@ -139,14 +139,14 @@ _AHEAD = 2.0  # seconds of it that may be spent in advance: steps may come in a 
 
 
 class ToldByResponses:
-    """Adds `responses/...` to the steps of an attempt, in their order, within 1 % of one core.
+    """Adds `responses/...` to the steps of an attempt, in order, within 1 % of one core.
 
-    ppo-tui's own metrics in its steps.jsonl are taken from there. A step has none if its dump is unreadable or the time
-    is used up; an incomplete dump counts with its whole lines.
+    Metrics already in the attempt's steps.jsonl are reused. A step has none if its dump is unreadable or the time is
+    used up; an incomplete dump counts with its complete lines.
     """
 
     def __init__(self, run: RunDir, attempt: AttemptDir, guard: Guard | None = None) -> None:
-        """Counts inside a block of `guard`; without it, no dump is read."""
+        """Computes inside a block of `guard`; without it, no dump is read."""
         self._run, self._attempt, self._guard = run, attempt, guard
         self._figures = ResponseFigures()
         self._since, self._spent = time.monotonic(), 0.0
@@ -165,7 +165,7 @@ class ToldByResponses:
 
     @cached_property
     def _recorded(self) -> dict[int, dict[str, float]]:
-        """The recorded metrics, so that a supervisor that takes over need not count again."""
+        """The recorded metrics, which a supervisor that takes over need not compute again."""
         figures: dict[int, dict[str, float]] = {}
         with contextlib.suppress(UserError):  # a file that cannot be read
             for line in records(self._attempt.steps):

@@ -1,4 +1,4 @@
-"""Why a run or a log ended."""
+"""Why a run or log ended."""
 
 import contextlib
 import time
@@ -36,7 +36,7 @@ _LATEST = "/tmp/ray/session_latest"  # as the fixes of causes name it
 
 @dataclass(frozen=True)
 class Outcome:
-    """State of the ended run, the diagnosis' cause, and one sentence where something had gone wrong."""
+    """The state of an ended run, its cause, and a sentence about an error, if any."""
 
     state: str
     cause: str | None = None
@@ -45,7 +45,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Explanation:
-    """A diagnosis, and its fixes as far as they change something in the run."""
+    """A diagnosis with the fixes that change something in the run."""
 
     diagnosis: Diagnosis
     offers: tuple[Offer, ...] = ()
@@ -56,7 +56,7 @@ class Explanation:
         return self.diagnosis.problem(self.offers)
 
     def to_json(self) -> dict[str, Any]:
-        """The diagnosis as `diagnose --json` has it, with these fixes instead of all."""
+        """The diagnosis as in `diagnose --json`, with only these fixes."""
         texts = [each.text for each in self.offers]
         records = [asdict(each.fix) | each.fix.to_json() | {"text": each.text} for each in self.offers]
         return {**self.diagnosis.to_json(), "fixes": texts, "fix_records": records}
@@ -70,8 +70,10 @@ def outcome(
     *,
     followed: bool = False,
 ) -> Outcome:
-    """The outcome of an attempt with this exit record, from the console if the exit code is unknown. A requested stop
-    is never a failure, but earlier errors are still reported. Of a `followed` log only the end is known.
+    """The outcome of an attempt with this exit record, from the console if the exit code is unknown.
+
+    A requested stop is never a failure, but earlier errors are still reported. For a `followed` log only the end is
+    known.
     """
     if record.code == 0:
         return Outcome("finished", "finished")
@@ -97,8 +99,8 @@ def outcome(
 
 
 def _plan(attempt: AttemptDir, total: int | None) -> tuple[int | None, bool | None]:
-    """The planned last step, and whether it is done with the validation and the checkpoint that are planned for it;
-    None where the driver's settings are unknown.
+    """The planned last step, and whether it completes with its planned validation and checkpoint; None if the driver's
+    settings are unknown.
     """
     keys, last = attempt.read_launch().keys, StepRecord(0, 0.0, None, {})
     for line in deque(records(attempt.steps), maxlen=1):
@@ -123,7 +125,7 @@ def _count(keys: Mapping[str, Any], name: str) -> int | None:
 
 
 def diagnosis(source: RunDir | Log) -> Diagnosis:
-    """Why a source ended, or that it runs."""
+    """The reason why a source ended, or that it runs."""
     if isinstance(source, Log):
         return diagnose(source.text(), exit_code=source.exit_code, framework=source.framework)
     attempt, state = source.last_attempt(), current(source)
@@ -157,7 +159,7 @@ def diagnosis(source: RunDir | Log) -> Diagnosis:
 
 
 def _with_stopper(result: Diagnosis, by: str | None, state: RunState) -> Diagnosis:
-    """The diagnosis of a stopped run with who requested that, and the flags at that time."""
+    """The diagnosis of a stopped run with the requester, and the flags at that time."""
     who = "by a signal whose sender is not recorded" if by is None else _STOPPERS.get(by, f"by {by}")
     flags = ", ".join(f"{each.level.words} {each.rule}" for each in state.checks if each.on and not each.muted)
     then = f" Flags then: {flags}." if flags else " It had no flag then." if state.checks else ""
@@ -170,7 +172,7 @@ def explained(source: RunDir | Log) -> Explanation:
 
 
 def explanation(run: RunDir) -> Explanation | None:
-    """Why a run failed, who stopped it, or the cause of a live one's errors; else None. Raises UserError for
+    """Why a run failed, who stopped it, or the cause of a live one's errors; otherwise None. Raises UserError for
     unreadable logs.
     """
     attempt, state = run.last_attempt(), current(run, checks=False)
@@ -204,7 +206,9 @@ def _again(fix: Fix, run: RunDir, kept: int | None) -> Fix:
 
 
 def _in_session(result: Diagnosis, attempt: AttemptDir) -> Diagnosis:
-    """The diagnosis with the folder of the run's own Ray session in its fixes; the latest may be of another run."""
+    """The diagnosis with the folder of the run's own Ray session in its fixes; the latest session may belong to another
+    run.
+    """
     session = RaySession.read(attempt.ray)
     if session is None:
         return result
@@ -213,7 +217,7 @@ def _in_session(result: Diagnosis, attempt: AttemptDir) -> Diagnosis:
 
 
 def _age(path: Path) -> float | None:
-    """Seconds since a log grew."""
+    """Seconds since the last growth of a log."""
     with contextlib.suppress(OSError):
         return max(0.0, time.time() - path.stat().st_mtime)
     return None

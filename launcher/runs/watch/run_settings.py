@@ -1,4 +1,4 @@
-"""The settings of a run: those of its newest attempt, where they came from, what differs between runs."""
+"""The settings of a run: its newest attempt's, their origin, and differences between runs."""
 
 import contextlib
 import dataclasses
@@ -25,22 +25,22 @@ _COMPARED = 50  # runs whose settings a command compares: reading those of one t
 
 @dataclass(frozen=True)
 class Difference:
-    """A setting with its value in each run, None where a run does not set it."""
+    """A setting with its value per run; None if a run does not set it."""
 
     key: str
     values: list[Any]
 
 
 def last_settings(run: RunDir) -> tuple[RunInfo, tuple[str, ...]]:
-    """run.yaml, its preset merged with the settings of the newest resume, and these settings.
+    """run.yaml with the preset merged with the newest resume's settings, and these settings.
 
-    A resume starts from the run's own preset, not from the resume before it.
+    A resume starts from the run's own preset, not from the previous resume.
     """
     return with_resume(run.read_info(), read_kind(run.events, Action))
 
 
 def with_resume(info: RunInfo, actions: Sequence[Action]) -> tuple[RunInfo, tuple[str, ...]]:
-    """As `last_settings`, of records that were read."""
+    """As `last_settings`, from records in memory."""
     settings = next((action.settings for action in reversed(actions) if action.verb == "resume"), ())
     if settings and info.preset is not None:
         from launcher.preset.files import restore
@@ -51,13 +51,13 @@ def with_resume(info: RunInfo, actions: Sequence[Action]) -> tuple[RunInfo, tupl
 
 
 def foreign(info: RunInfo) -> bool:
-    """Whether another framework than veRL made the run: then only some of its settings are known."""
+    """Whether another framework made the run, so that only some of its settings are known."""
     framework = described(info.framework)
     return framework is not None and not framework.own
 
 
 def compared_settings(run: RunDir) -> tuple[RunInfo, tuple[str, ...]]:
-    """As `last_settings`; the preset of another framework's run has its known settings under our names."""
+    """As `last_settings`; for another framework's run, the known settings under our names."""
     info, resumed = last_settings(run)
     attempt = run.last_attempt() if info.preset is None and foreign(info) else None
     if attempt is not None and (keys := attempt.read_launch().keys):
@@ -68,14 +68,11 @@ def compared_settings(run: RunDir) -> tuple[RunInfo, tuple[str, ...]]:
 
 
 def differences(infos: Sequence[RunInfo]) -> list[Difference]:
-    """The preset fields, veRL keys and versions (`versions.torch`) whose values differ, sorted by name.
+    """Preset fields, veRL keys and versions (`versions.torch`) with different values, sorted by name.
 
-    A field that is null is not set, as one that is missing.
-
-    Next to the run of another framework, only settings that all of them have count.
-
-    A run without a preset says nothing about settings, one that was made elsewhere nothing about versions: it
-    differs in none, and its values are None.
+    A null field counts as not set. With runs of other frameworks, only settings that all runs have count. A run without
+    a preset has no settings to compare, one made elsewhere no versions: it never differs in them, and its values are
+    None.
     """
     flat = [settings(info) for info in infos]
     known = [entry for entry, info in zip(flat, infos, strict=True) if info.preset is not None]
@@ -92,16 +89,16 @@ def differences(infos: Sequence[RunInfo]) -> list[Difference]:
 
 
 def preset_edits(before: RunInfo, now: RunInfo) -> tuple[Edit, ...]:
-    """The fields and veRL keys whose values differ between two presets; none where one is unknown."""
+    """Fields and veRL keys whose values differ between two presets; empty if one is unknown."""
     found = differences([RunInfo(preset=before.preset), RunInfo(preset=now.preset)])
     return tuple(Edit(each.key, *each.values) for each in found)
 
 
 def changes(infos: Sequence[RunInfo]) -> list[list[Edit]]:
-    """Settings of each run that differ from its present preset; `infos` are newest first.
+    """Settings of each run that differ from its current preset; `infos` are newest first.
 
-    Changes shared by all runs of a preset are left out, as they distinguish none. If the preset is gone, or the run was
-    made elsewhere, the oldest run replaces the preset.
+    Changes shared by all runs of a preset are omitted. If the preset is gone, or the run was made elsewhere, the oldest
+    run replaces the preset.
     """
     bases: dict[str, RunInfo] = {}
     presets = [info.of_preset for info in infos]
@@ -118,7 +115,7 @@ def changes(infos: Sequence[RunInfo]) -> list[list[Edit]]:
 
 
 def differs(edits: Sequence[Edit], room: int = 48) -> str:
-    """`lr=0.1 critic.lr=1e-5`, to be put behind the name of a run: as many as fit, then the number of the others."""
+    """`lr=0.1 critic.lr=1e-5`, to follow a run's name: as many as fit, then the number of the others."""
     words = [f"{_short(edit.key)}={shown_value(edit.now)}" for edit in edits]
     for left_out in range(len(words)):
         text = " ".join(words[: len(words) - left_out]) + (f" +{left_out}" if left_out else "")
@@ -128,19 +125,19 @@ def differs(edits: Sequence[Edit], room: int = 48) -> str:
 
 
 def titles(runs: Sequence[RunDir]) -> dict[str, str]:
-    """The ids of runs, newest first, each with `7f3a1c-toy-cpu lr=0.1`, as far as their settings are compared."""
+    """Ids of runs, newest first, with `7f3a1c-toy-cpu lr=0.1`, as far as their settings are compared."""
     compared = runs[:_COMPARED]
     found = zip(compared, changes([run.read_info() for run in compared]), strict=True)
     return {run.id: run.id for run in runs} | {run.id: title(run.id, differs(edits)) for run, edits in found}
 
 
 def title(name: str, words: str) -> str:
-    """A name with what differs."""
+    """A name with its differing settings."""
     return f"{name} {words}".rstrip()
 
 
 def asked_words(settings: Sequence[str]) -> str:
-    """KEY=VALUE settings in the words and order of `differs`: `lr=0.1` for `actor.lr=0.1`."""
+    """KEY=VALUE settings in the form and order of `differs`: `lr=0.1` for `actor.lr=0.1`."""
     named = sorted(setting.partition("=") for setting in settings)
     said = {value: shown_value(float(value)) for _, _, value in named if _POWER.fullmatch(value)}
     return " ".join(f"{_short(key)}{equals}{said.get(value, value)}" for key, equals, value in named)
@@ -148,27 +145,27 @@ def asked_words(settings: Sequence[str]) -> str:
 
 @cache
 def _first() -> Mapping[str, str]:
-    """The field that a last part of a name means alone: `actor.lr` for `lr`."""
+    """The field that the last part of a name means alone: `actor.lr` for `lr`."""
     from launcher.preset.schema import FIELDS
 
     return {name.rpartition(".")[2]: name for name in reversed(FIELDS) if name.startswith(_COMMON)}
 
 
 def _short(key: str) -> str:
-    """`lr` of actor.lr, `critic.lr`, and the last two parts of a longer name."""
+    """`lr` for actor.lr, `critic.lr`, and the last two parts of a longer name."""
     last = key.rpartition(".")[2]
     return last if _first().get(last) == key else ".".join(key.split(".")[-2:])
 
 
 def shown_value(value: object) -> str:
-    """A value as YAML has it; `unset` for none."""
+    """A value in YAML form; `unset` for None."""
     from launcher.preset.yaml_text import text_of
 
     return "unset" if value is None else clean(text_of(value))
 
 
 def _edits(before: RunInfo, now: RunInfo) -> list[Edit]:
-    """The settings whose values differ; one that is not set counts as its default."""
+    """Settings with different values; an unset one counts as its default."""
     from launcher.preset.schema import FIELDS
 
     if now.preset is None:
@@ -183,7 +180,7 @@ def _edits(before: RunInfo, now: RunInfo) -> list[Edit]:
 
 
 def _preset_of(info: RunInfo) -> RunInfo | None:
-    """run.yaml as the preset of a run would make it now; None if there is none, and for a run made elsewhere."""
+    """run.yaml as the run's preset would make it now; None without one, and for a run made elsewhere."""
     from launcher.preset.files import load
 
     if info.preset is None or info.imported_from:
@@ -194,7 +191,7 @@ def _preset_of(info: RunInfo) -> RunInfo | None:
 
 
 def settings(info: RunInfo) -> dict[str, object]:
-    """The settings of a run.yaml, flat: `actor.lr`; veRL keys of `overrides` as they stand; `versions.verl`."""
+    """The flattened settings of a run.yaml: `actor.lr`; veRL keys of `overrides` unchanged; `versions.verl`."""
     if info.preset is None:
         return {}
     preset = {key: value for key, value in info.preset.items() if key not in _WORDS}
@@ -213,7 +210,7 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
 
 
 def lineage(origin: Origin | None, arrow: str = "→") -> str:
-    """`fork of b87822-toy-cpu at step 24: actor.lr 3e-4 → 6e-5`; empty for a run that came from no other."""
+    """`fork of b87822-toy-cpu at step 24: actor.lr 3e-4 → 6e-5`; empty for a run without an origin."""
     if origin is None:
         return ""
     if origin.step is None:

@@ -1,4 +1,4 @@
-"""The catalog of the reasons why a run hangs (stalls.toml), and the words for one that was found."""
+"""The catalog of reasons for hangs (stalls.toml), and their words."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True)
 class Reason:
-    """A row of stalls.toml, where its fields are described."""
+    """A row of stalls.toml, which describes its fields."""
 
     title: str
     meaning: str
@@ -35,7 +35,7 @@ class Reason:
 
 @functools.cache
 def reasons() -> Mapping[str, Reason]:
-    """All reasons by their ids, in the order of the file."""
+    """All reasons by id, in file order."""
     return {
         id: record(Reason, row, fixes=tuple(fixes_of(row["fixes"], {}))) for id, row in _tables()["reasons"].items()
     }
@@ -43,7 +43,7 @@ def reasons() -> Mapping[str, Reason]:
 
 @functools.cache
 def calls() -> Mapping[str, re.Pattern[str]]:
-    """Patterns of a frame by what its thread waits for."""
+    """Frame patterns by the thing that a thread waits for."""
     return {name: re.compile(pattern.replace("\\\n", "")) for name, pattern in _tables()["calls"].items()}
 
 
@@ -53,7 +53,7 @@ def _tables() -> Mapping[str, Mapping[str, Any]]:
 
 
 def last_standstill(run: RunDir) -> Standstill | None:
-    """The newest one of the newest attempt, over or not; None without one."""
+    """The newest attempt's newest hang, over or not; None without one."""
     attempt = run.last_attempt()
     return Standstill.read(attempt.standstill) if attempt is not None else None
 
@@ -69,7 +69,7 @@ def _patience(found: Standstill, now: float) -> str:
 
 
 def problem_of(found: Standstill, now: float | None, config: EffectiveConfig | None = None) -> Problem:
-    """A hang in the form of all problems; `config` is that of the run, `now` None if it is over."""
+    """A hang in the form of all problems; `config`: the run's; `now`: None if it is over."""
     from launcher.preset.settle import offers  # with all of veRL's keys, which a supervisor does not need
 
     reason = reasons().get(found.reason, reasons()[UNKNOWN])

@@ -31,7 +31,7 @@ NAMES = {
     "rollout": "first step",
 }
 STAGES = tuple(NAMES)
-"""Phases of `launcher.console.phases` up to the first step; the last one has all of that step."""
+"""Phases of `launcher.console.phases` up to the first step, which the last one contains."""
 _EXPECTED = frozenset(STAGES) - {"graphs"}
 _STEP = ("rollout", "reward", "update")  # phases of the first step that have usual times
 _STARTS = 5  # earlier starts that tell what is usual
@@ -47,14 +47,14 @@ DONE, RUNNING, WAITING, ENDED, UNREACHED = "done", "running", "waiting", "ended 
 """The states of a stage."""
 
 Span = tuple[float, float]
-"""Seconds, from the least to the most."""
+"""Minimum and maximum seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stage(Record):
-    """A stage: `begun` and `seconds` count from the start and are known once it runs; `slow`: far beyond `usual`.
+    """A stage: `begun` and `seconds` count from the start, once it runs. `slow`: far beyond `usual`.
 
-    `why` names what took the time in a slow stage, or in one that downloads or compiles.
+    `why`: the reason for the time of a slow, downloading or compiling stage.
     """
 
     stage: str
@@ -70,7 +70,7 @@ class Stage(Record):
 class Startup(Record):
     """A start before the first step.
 
-    `usual_starts` is the number of earlier starts whose medians are the usual times; without any, these are those of
+    `usual_starts`: number of earlier starts whose medians are the usual times; 0: from the table in
     `launcher.console.phases`.
     """
 
@@ -80,15 +80,15 @@ class Startup(Record):
 
     @property
     def usual(self) -> float | None:
-        """Time of all stages together in earlier starts; None without such."""
+        """Time of all stages together in earlier starts; None without any."""
         return sum(stage.usual[0] for stage in self.stages if stage.usual) if self.usual_starts else None
 
 
 @dataclass(frozen=True, slots=True)
 class Usual:
-    """Seconds of each stage, and the number of earlier starts whose medians they are; 0: they come from the table.
+    """Seconds of each stage, and the number of earlier starts behind the medians; 0: from the table.
 
-    `work` is the work of the processes in these starts, newest first.
+    `work`: the work of the processes in these starts, newest first.
     """
 
     spans: Mapping[str, Span]
@@ -98,7 +98,7 @@ class Usual:
 
 @dataclass(slots=True)
 class _Start:
-    """When an attempt and its stages began, from the events."""
+    """The starting times of an attempt and its stages, from the events."""
 
     begun: float
     stages: dict[str, float]
@@ -118,10 +118,10 @@ def startup(
     before: int = 0,
     work: StartupWork | None = None,
 ) -> Startup | None:
-    """The start of the newest attempt at `now`; None once it has made a step after `before`, and for an imported log or
-    one without phases.
+    """The start of the newest attempt at `now`.
 
-    The validation before the training is logged as the step `before`.
+    None after its first step after `before`, and for an imported log or one without phases. The validation before
+    training is logged as the step `before`.
     """
     if (state.step is not None and state.step > before) or state.state == "imported" or state.phase == "":
         return None
@@ -151,7 +151,7 @@ def startup(
 
 
 def startup_of(run: RunDir, state: RunState) -> Startup | None:
-    """Like `startup`, for a run that nobody follows, at the last time its supervisor recorded."""
+    """As `startup`, for a run that nobody follows, at its supervisor's last record."""
     before = step_before(run, state.attempt)
     if startup((), state, Usual({}), None, before=before) is None:  # what is usual takes longer to find
         return None
@@ -162,17 +162,17 @@ def startup_of(run: RunDir, state: RunState) -> Startup | None:
 
 
 def work_of(run: RunDir, attempt: int | None) -> StartupWork | None:
-    """The work of an attempt's processes in the stages of its start."""
+    """The work of an attempt's processes per stage of its start."""
     return StartupWork.read(run.attempt(attempt).startup) if attempt is not None else None
 
 
 def step_before(run: RunDir, attempt: int | None) -> int:
-    """The step of the checkpoint that an attempt began with; 0 without one."""
+    """The checkpoint step that an attempt began with; 0 without one."""
     return (run.attempt(attempt).read_launch().resume_step if attempt is not None else None) or 0
 
 
 def usual_start(run: RunDir, head: Head) -> Usual:
-    """Usual times of the stages, from the newest completed starts of the run's preset on its machine, or else from the
+    """Usual times of the stages, from the newest completed starts of the run's preset on its machine, or from the
     table.
 
     A log from elsewhere has none, because it is read at another pace.
@@ -200,13 +200,15 @@ def usual_start(run: RunDir, head: Head) -> Usual:
 
 
 def start_times(run: RunDir) -> tuple[int, Mapping[str, float]]:
-    """The newest attempt that came to its first step, with the seconds of each stage; 0 and none for foreign logs."""
+    """The newest attempt that reached its first step, with the seconds per stage; 0 and empty for other frameworks'
+    logs.
+    """
     found = {} if run.read_head().from_log else dict(_taken(run))
     return max(found.items(), default=(0, {}))
 
 
 def start_words(times: Mapping[str, float], attempt: int = 1) -> str:
-    """`2m 55s to the end of the first step: engine 1m 28s, models 28s`, the longest first; empty without times."""
+    """`2m 55s to the end of the first step: engine 1m 28s, models 28s`, longest first; empty without times."""
     longest = sorted(((seconds, stage) for stage, seconds in times.items() if seconds >= 1), reverse=True)
     parts = ", ".join(f"{NAMES[stage]} {duration(seconds)}" for seconds, stage in longest)
     of = f" of attempt {attempt}" if attempt > 1 else ""
@@ -221,7 +223,7 @@ def usual_words(span: Span | None) -> str:
 
 
 def origin_words(start: Startup, *, on_cpu: bool) -> str:
-    """The source of the usual times; empty if there are none."""
+    """The source of the usual times; empty without any."""
     if all(stage.usual is None for stage in start.stages):
         return ""
     if start.usual_starts:
@@ -258,7 +260,7 @@ def _slow(seconds: float | None, usual: Span | None) -> bool:
 
 
 def _why(stage: str, seconds: float | None, span: Span | None, work: StartupWork | None, usual: Usual) -> str | None:
-    """What took the time, if that is worth reporting; None if unknown."""
+    """The reason for the time, if worth reporting; None if unknown."""
     done = work.of(stage) if work is not None else None
     if done is None or seconds is None:
         return None
@@ -298,7 +300,7 @@ def _stage(phase: str | None) -> str | None:
 
 
 def _starts(events: Iterable[Event]) -> list[_Start]:
-    """The starts of all attempts, oldest first; the configuration begins with the process, not its first line."""
+    """The starts of all attempts, oldest first; the configuration stage begins with the process, not its first line."""
     starts: list[_Start] = []
     for event in events:
         match event.what:
@@ -310,14 +312,14 @@ def _starts(events: Iterable[Event]) -> list[_Start]:
 
 
 def _taken(run: RunDir) -> Iterator[tuple[int, dict[str, float]]]:
-    """The attempts that made a step: the number of each and the seconds of its stages."""
+    """Number and seconds per stage of each attempt that made a step."""
     for number, start in enumerate(_starts(_first_events(run)), 1):
         if (stepped := _first_step(run.attempt(number), step_before(run, number))) is not None:
             yield number, start.taken(stepped)
 
 
 def _first_step(attempt: AttemptDir, before: int) -> float | None:
-    """When the first step after `before` ended."""
+    """The end of the first step after `before`."""
     with contextlib.suppress(OSError), attempt.steps.open("rb") as file:
         for line in islice(file, 2):
             if (record := StepRecord.from_line(line)) is not None and record.step > before:

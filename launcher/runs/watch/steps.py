@@ -1,4 +1,4 @@
-"""The steps of a run over all its attempts, or of a log."""
+"""The steps of a run over all attempts, or of a log."""
 
 import dataclasses
 import re
@@ -22,7 +22,7 @@ from launcher.runs.watch.log import Log
 
 
 class StepTail:
-    """The lines of every attempt's steps.jsonl, as they are written; `attempt` is the newest one seen."""
+    """The lines of every attempt's steps.jsonl as they are written; `attempt`: the newest one seen."""
 
     def __init__(self, run: RunDir) -> None:
         self.run = run
@@ -30,7 +30,7 @@ class StepTail:
         self.attempt: AttemptDir | None = None
 
     def read(self) -> Iterator[tuple[int, list[bytes]]]:
-        """New lines: attempt numbers, each with some of its steps."""
+        """New lines, by attempt number."""
         while True:
             number = self.attempt.number if self.attempt else 0
             while self._lines is not None and (lines := self._lines.read()):
@@ -54,12 +54,12 @@ def steps(source: RunDir | Log) -> Iterator[tuple[int, StepRecord]]:
 
 
 def numbering_of(source: RunDir | Log) -> Numbering:
-    """The steps of the lines of a run or a log."""
+    """The step numbers of the lines of a run or log."""
     return source.numbering if isinstance(source, Log) else (stored(source) or RunState("")).numbering
 
 
 def earlier_steps(run: RunDir, attempt: int, resume_step: int | None) -> list[StepRecord]:
-    """The steps that `attempt` continues: of earlier attempts, up to its checkpoint; of a fork, its parent's first."""
+    """The steps that `attempt` continues: of earlier attempts up to its checkpoint; for a fork, its parent's first."""
     if resume_step is None:
         return []
     kept: dict[int, StepRecord] = {}
@@ -76,20 +76,20 @@ def earlier_steps(run: RunDir, attempt: int, resume_step: int | None) -> list[St
 
 
 def inherited_steps(run: RunDir) -> list[StepRecord]:
-    """The steps that a fork continues: its parent's up to the fork, and so on upwards."""
+    """The steps that a fork continues: its parent's up to the fork, recursively."""
     parent = run.read_info().parent
     before = parent_of(parent)
     return earlier_steps(before, sys.maxsize, parent.step) if before and parent else []
 
 
 def parent_of(parent: Origin | None) -> RunDir | None:
-    """The run of a fork's parent; None where it has none, or it was deleted."""
+    """The parent run of a fork; None without one, or if deleted."""
     run = RunDir(paths.runs_dir() / Path(parent.run).name) if parent is not None else None
     return run if run is not None and run.run_yaml.exists() else None
 
 
 def place_of_step(run: RunDir, step: int) -> tuple[int, int] | None:
-    """The newest attempt that printed a step, and the byte of its console.log where the line starts."""
+    """The newest attempt that printed a step, and the byte offset of the line in its console.log."""
     hint = b'"step":%d,' % step
     for number in reversed(run.attempt_numbers()):
         for line in records(run.attempt(number).steps):
@@ -105,7 +105,7 @@ _VALUES = [(key, b'"%s":' % key.encode()) for key in names.SCORE]
 
 
 class Scores:
-    """Follows only the score of each step; the values of a resumed attempt replace those of repeated steps.
+    """Follows only the scores; values of a resumed attempt replace those of repeated steps.
 
     For a run that only validates (`ppo-tui eval`), the best score is that of the validation.
     """
@@ -117,7 +117,7 @@ class Scores:
 
     @classmethod
     def elsewhere(cls, run: RunDir, best: float | None) -> "Scores":
-        """The scores of a run on another machine, which reports only its best one."""
+        """The scores of a run on another machine, which reports only its best score."""
         scores = cls(run)
         scores._validated = best
         return scores
@@ -138,7 +138,7 @@ class Scores:
         return fresh
 
     def put_into(self, state: RunState) -> RunState:
-        """`state` with the best and the last score, as far as steps were read."""
+        """`state` with best and last score, as far as read."""
         return dataclasses.replace(state, best_score=self.best, last_score=self.series.last)
 
     @property
@@ -152,21 +152,21 @@ class Scores:
 
 
 def scored(run: RunDir, state: RunState) -> RunState:
-    """`state` with the best and the last score of the steps on disk."""
+    """`state` with best and last score of the steps on disk."""
     scores = Scores(run)
     scores.poll()
     return scores.put_into(state)
 
 
 def best_and_last(run: RunDir, state: RunState) -> tuple[float | None, float | None]:
-    """The best and the last score: as state.json has them, or read from the steps of a run of an earlier ppo-tui."""
+    """Best and last score, from state.json or, for runs of an earlier ppo-tui, from the steps."""
     if state.best_score is None or state.last_score is None:
         state = scored(run, state)
     return state.best_score, state.last_score
 
 
 def validation(store: SeriesStore) -> Series | None:
-    """The mean over the headline scores of each validation, as VAL-1 judges it; None without any."""
+    """The mean over the headline scores per validation, as in VAL-1; None without any."""
     logged = [series for key in filter(keys.is_validation_score, store.keys()) if (series := store.get(key))]
     if len(logged) < 2:
         return logged[0] if logged else None
@@ -181,7 +181,7 @@ def validation(store: SeriesStore) -> Series | None:
 
 
 def _score(line: bytes) -> tuple[int, float] | None:
-    """Step and score of a line of steps.jsonl; in 2 µs if our own writer wrote it."""
+    """Step and score of a line of steps.jsonl; 2 µs for lines of our own writer."""
     step = _STEP.match(line)
     for key, label in _VALUES:
         at = line.find(label)

@@ -1,6 +1,6 @@
-"""Runs in the SQLite databases of MLflow and Trackio: no package of theirs is needed.
+"""Reads runs from the SQLite databases of MLflow and Trackio, without their packages.
 
-Checked against files that mlflow 3.17 and trackio 0.43 wrote. veRL: `verl/utils/tracking.py: _MlflowLoggingAdapter,
+Checked against files of mlflow 3.17 and trackio 0.43. veRL: `verl/utils/tracking.py: _MlflowLoggingAdapter,
 _compute_mlflow_params_from_objects`.
 """
 
@@ -27,14 +27,14 @@ _INFINITE = 1.7e308  # MLflow stores infinity as the largest number
 
 
 def files(path: Path) -> list[Path]:
-    """A database, or those in a folder, that MLflow or Trackio may have written."""
+    """A database, or the databases in a folder, that MLflow or Trackio may have written."""
     if path.is_file():
         return [path] if path.suffix == ".db" and path.open("rb").read(len(_MAGIC)) == _MAGIC else []
     return [file for each in sorted(path.glob("*.db")) for file in files(each)] if path.is_dir() else []
 
 
 def read(file: Path, meter: Meter) -> list[Log]:
-    """The runs of a database, the oldest first; none for one of another program. Raises UserError for a damaged one."""
+    """The runs of a database, oldest first; empty for other programs' databases. Raises UserError for a damaged one."""
     try:
         with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=5.0)) as base:
             tables = {name for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -71,7 +71,7 @@ def _mlflow(file: Path, base: sqlite3.Connection, row: Callable[[], None]) -> It
 
 
 def _meant(text: str) -> Any:
-    """The value of a parameter, which MLflow keeps as text."""
+    """The value of a parameter, which MLflow stores as text."""
     if text in _WORDS:
         return _WORDS[text]
     with suppress(ValueError):
@@ -80,7 +80,7 @@ def _meant(text: str) -> Any:
 
 
 def _listed(flat: dict[str, Any]) -> dict[str, Any]:
-    """The keys with their lists, which veRL passes as their length and items: `a.list_len`, `a.0`, `a.1`."""
+    """The keys with their lists, which veRL flattens to length and items: `a.list_len`, `a.0`, `a.1`."""
     lists = {key.removesuffix(".list_len"): value for key, value in flat.items() if key.endswith(".list_len")}
     plain = {key: value for key, value in flat.items() if not any(key.startswith(f"{name}.") for name in lists)}
     return plain | {name: [flat.get(f"{name}.{at}") for at in range(size)] for name, size in lists.items()}

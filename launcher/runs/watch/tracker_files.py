@@ -1,4 +1,4 @@
-"""Reads what trackers have written: run folders of wandb, event files of TensorBoard, and databases."""
+"""Reads tracker files: run folders of wandb, event files of TensorBoard, and databases."""
 
 import json
 import struct
@@ -25,7 +25,7 @@ _LARGEST = 1 << 22  # bytes of a configuration
 
 
 def is_tracker(path: Path) -> bool:
-    """Whether a path names a run of wandb, events of TensorBoard, or a database of MLflow or Trackio."""
+    """Whether a path is a wandb run, TensorBoard events, or a database of MLflow or Trackio."""
     try:
         return bool(_wandb_folders(path) or _event_files(path) or tracker_databases.files(path))
     except (OSError, ValueError):  # a NUL
@@ -72,7 +72,7 @@ def _event_files(path: Path) -> list[Path]:
 
 
 def _wandb(folder: Path, meter: Meter) -> Log:
-    """The records of run-ID.wandb; for missing parts, the other files that wandb writes or offers for download."""
+    """The records of run-ID.wandb; for missing parts, wandb's other local or downloadable files."""
     above = folder.absolute().parent
     found = Log(folder, name=folder.name, folder=above.parent if above.name == "wandb" else above)
     for file in sorted(folder.glob(_WANDB)):
@@ -149,7 +149,7 @@ def _value(text: str) -> Any:
 
 
 def _update(config: dict[str, Any], record: Any) -> None:
-    """Applies changes of the configuration; a single changed key is named by its path."""
+    """Applies configuration changes; a single changed key is named by its path."""
     for item in record.update:
         *path, last = item.nested_key or [item.key]
         block = config
@@ -164,9 +164,9 @@ _WHOLE, _FIRST, _LAST = 1, 2, 4
 
 
 def _records(stream: IO[bytes], damaged: Callable[[str], None], meter: Meter) -> Iterator[bytes]:
-    """The records of a log of LevelDB, as which wandb frames them. Records after damage in a block are skipped.
+    """The records in wandb's file, a LevelDB log. Skips records after damage in a block.
 
-    The package of wandb has the types of the records, but no reader of the log: only `wandb-core`, a binary, has one.
+    The wandb package has the record types but no reader of the log, except the binary `wandb-core`.
     """
     begun: list[bytes] = []
     cut = False
@@ -196,7 +196,7 @@ def _records(stream: IO[bytes], damaged: Callable[[str], None], meter: Meter) ->
 
 
 def _events(file: Path, meter: Meter) -> Log:
-    """The scalars of an event file, those of TensorFlow 2 included, by TensorBoard's reader of records."""
+    """The scalars of an event file, also of TensorFlow 2, by TensorBoard's record reader."""
     try:
         from google.protobuf.message import DecodeError
         from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader

@@ -1,4 +1,4 @@
-"""The turns of the queue: what each run waits for, and the GPUs that it would get."""
+"""The turns of the queue: what each run waits for, and the GPUs that it will get."""
 
 import contextlib
 import dataclasses
@@ -29,11 +29,11 @@ _RETRY = 300.0  # seconds in which a retry that was announced has begun
 
 @dataclass(frozen=True)
 class Turn:
-    """The turn of an entry: it is due if `waits`, the reason in words, is None.
+    """The turn of an entry: due if `waits`, the reason in words, is None.
 
-    `gpus` are those that it would get. `lost`: it can never start, for the reason in `waits`. `outside`: it waits for
-    something that no supervisor reports: GPUs that others use, a run that may be retried, the last moments of a
-    supervisor. `check` is its preflight; `unchecked`: that has to be made first.
+    `gpus`: the GPUs that it will get. `lost`: it can never start, for the reason in `waits`. `outside`: it waits for an
+    event that no supervisor reports: GPUs used by others, a run that may be retried, a supervisor about to end.
+    `check`: its preflight. `unchecked`: the preflight must be made first.
     """
 
     entry: Queued
@@ -50,13 +50,13 @@ class Turn:
 
     @property
     def state(self) -> str:
-        """As `Queued.state`."""
+        """See `Queued.state`."""
         return self.entry.state(self.check)
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What the queue reads of a run; `ending`: it has ended, and its supervisor lives or will retry it."""
+    """A run as the queue sees it; `ending`: it has ended, and its supervisor lives or will retry it."""
 
     state: RunState
     launch: LaunchRecord = field(default_factory=LaunchRecord)
@@ -65,8 +65,8 @@ class Ran:
 
 @dataclass(frozen=True)
 class Seen:
-    """The records that the turns follow from. `gpus` are those that we may use, each with its user in words; `named`
-    has the GPU of each other word by which an entry or run names one, such as a UUID.
+    """The records that determine the turns. `gpus`: the GPUs available to us, each with its user in words. `named`: the
+    GPU for each other name in an entry or run, such as a UUID.
     """
 
     entries: Sequence[Queued]
@@ -79,7 +79,7 @@ class Seen:
 
 
 def look(before: Seen | None = None) -> Seen:
-    """Reads the queue and its runs; with an earlier look, the use of the GPUs is not measured again."""
+    """Reads the queue and its runs; reuses the GPU use measured in an earlier look."""
     entries = queued.entries()
     if not entries:
         return Seen([])
@@ -97,12 +97,12 @@ def look(before: Seen | None = None) -> Seen:
 
 
 def turns() -> list[Turn]:
-    """The queue in its order. Without entries nothing else is read."""
+    """The queue in order. Without entries nothing else is read."""
     return arrange(look())
 
 
 def arrange(seen: Seen) -> list[Turn]:
-    """The queue in its order. Entries that are being started keep what they were given, wherever they stand."""
+    """The queue in order. Entries that are being started keep their GPUs, at any position."""
     machine = _Machine(seen)
     starting = {each.id: machine.place(each, starting=True) for each in seen.entries if each.starting}
     places = [starting.get(each.id) or _turn(each, seen, machine) for each in seen.entries]
@@ -127,12 +127,12 @@ def _turn(entry: Queued, seen: Seen, machine: "_Machine") -> Turn:
 
 
 def free_gpus(devices: Sequence[str] | None) -> list[str]:
-    """The GPUs of this machine that nobody uses, of `devices` as CUDA_VISIBLE_DEVICES names them."""
+    """The unused GPUs among `devices`, as in CUDA_VISIBLE_DEVICES."""
     return [gpu for gpu, user in _sampled(devices).items() if user is None]
 
 
 def _after(entry: Queued, seen: Seen) -> Turn | None:
-    """The turn of an entry that waits for another run; None if that has finished."""
+    """The turn of an entry that waits for another run; None after that has finished."""
     if entry.after is None or entry.now:
         return None
     if earlier := next((each for each in seen.entries if each.id == entry.after), None):
@@ -150,7 +150,7 @@ def _after(entry: Queued, seen: Seen) -> Turn | None:
 
 
 def _runs(entries: Sequence[Queued], with_gpus: bool) -> Iterator[tuple[str, Ran]]:
-    """Every run, and those that entries wait for; launches of ended ones only where GPUs are given to entries."""
+    """Every run, and those that entries wait for; launches of ended ones only if entries use GPUs."""
     named = (RunDir(paths.runs_dir() / each.after) for each in entries if each.after)
     for run in {run.id: run for run in (*all_runs(), *(run for run in named if run.path.exists()))}.values():
         state = current(run, checks=False)
@@ -164,7 +164,7 @@ def _runs(entries: Sequence[Queued], with_gpus: bool) -> Iterator[tuple[str, Ran
 
 
 def _ending(run: RunDir, state: RunState) -> bool:
-    """Whether an ended run still has its GPUs: its supervisor lives, which may retry it or has done so."""
+    """Whether an ended run still has its GPUs: its supervisor lives, and may retry it or already did."""
     if supervised(run, state):
         return True
     with contextlib.suppress(OSError):
@@ -175,10 +175,10 @@ def _ending(run: RunDir, state: RunState) -> bool:
 
 
 class _Machine:
-    """The GPUs and CPU places that entries take in turn.
+    """GPUs and CPU places, which entries take in turn.
 
-    `outside` has, in words, who else uses a GPU. A waiting entry keeps the free GPUs that it would use, so that smaller
-    ones do not overtake it forever.
+    `outside`: other users of a GPU, in words. A waiting entry keeps the free GPUs that it will use, so that smaller
+    entries do not overtake it forever.
     """
 
     def __init__(self, seen: Seen) -> None:
@@ -211,7 +211,7 @@ class _Machine:
         self.held |= dict.fromkeys(self._devices(launch), f"is used by {run}")
 
     def _hold_of_container(self, run: str, launch: LaunchRecord) -> None:
-        """Holds the GPUs of a run in another container of this machine, where they may have other indices."""
+        """Holds the GPUs of a run in another container, where they may have other indices."""
         self.held |= dict.fromkeys(self._numbers(launch.gpus[: _count(launch)]), f"is used by {run}")
 
     def _devices(self, launch: LaunchRecord) -> list[str]:
@@ -225,8 +225,8 @@ class _Machine:
         return []
 
     def place(self, entry: Queued, *, starting: bool = False) -> Turn:
-        """The turn of an entry; the GPUs that it uses are taken from later ones, those that it was given if it is being
-        started.
+        """The turn of an entry; later entries do not get its GPUs. One that is being started keeps the GPUs that it was
+        given.
         """
         if starting:
             devices = (entry.gpus or entry.given or (_ALL,)) if entry.needs else ()
@@ -265,11 +265,11 @@ class _Machine:
         return [self.numbers.get(word, word) for word in words]
 
     def _rank(self, device: str) -> tuple[bool, float]:
-        """The order of free GPUs: those that no entry names first, then the one that is free for longest."""
+        """The order of free GPUs: first those that no entry names, then the longest free."""
         return device in self.named, max(self.freed.get(device, 0.0), _used_at.get(device, 0.0))
 
     def _taken(self, device: str) -> str | None:
-        """Who has a GPU, in words; None when it is free."""
+        """The user of a GPU, in words; None if free."""
         holder = self.held.get(_ALL) or self.held.get(self.numbers.get(device, device))
         if holder is None and device == _ALL:
             holder = next(iter(self.held.values()), None)
@@ -278,12 +278,12 @@ class _Machine:
 
 @functools.lru_cache(1024)
 def _launch_of(run: str, attempt: int) -> LaunchRecord:
-    """The launch of an ended attempt."""
+    """The launch record of an ended attempt."""
     return RunDir(Path(run)).attempt(attempt).read_launch()
 
 
 def _count(launch: LaunchRecord) -> int:
-    """The number of GPUs of a run; the replay of a log has none."""
+    """The number of GPUs of a run; 0 for the replay of a log."""
     counts = launch.keys.get(GPUS), launch.keys.get(ENGINE_GPUS)
     return sum(count for count in counts if isinstance(count, int)) if isinstance(counts[0], int) else 0
 
@@ -299,7 +299,7 @@ def _elsewhere(launch: LaunchRecord) -> bool:
 
 
 def _sampled(devices: Sequence[str] | None) -> dict[str, str | None]:
-    """GPUs, each with its user in words, as far as NVML reports; no MIG slices, for which CUDA takes no number."""
+    """GPUs with their users in words, as far as NVML reports them; without MIG slices, which CUDA does not number."""
     sampler = Sampler(devices)
     try:
         gpus = sampler.sample().gpus

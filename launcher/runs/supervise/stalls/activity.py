@@ -1,4 +1,4 @@
-"""Whether a run does anything: CPU and I/O of its processes, from /proc, and how long it may stay quiet.
+"""Whether a run is active: CPU and I/O of its processes, from /proc, and how long it may stay quiet.
 
 Ray's own processes and idle workers use up to 3 % of a core and read /proc all the time; they do not count.
 """
@@ -35,7 +35,7 @@ SLOWEST = 1.2  # times the longest time of a stage so far
 
 @dataclass
 class Counter:
-    """What one process has used so far."""
+    """The CPU time and I/O of one process so far."""
 
     cpu: float
     waited: float  # seconds that it was ready and had no core
@@ -46,7 +46,7 @@ class Counter:
 
 @dataclass
 class Used:
-    """What all processes have used in so many seconds; `busy` are those that did anything."""
+    """The CPU time and I/O of all processes in an interval; `busy`: the active ones."""
 
     seconds: float
     pids: list[int]
@@ -67,7 +67,7 @@ class Activity:
         self._known: dict[int, Counter] = {}
 
     def used(self) -> Used:
-        """What was used since the last call."""
+        """The CPU time and I/O since the last call."""
         now = time.monotonic()
         if now - self._looked >= _LOOKED:
             self.pids = [process.pid for process in run_members(self._driver, self._run)]
@@ -98,7 +98,7 @@ def _active(before: Counter | None, now: Counter, seconds: float) -> bool:
 
 
 def counters(pids: Iterable[int]) -> dict[int, Counter]:
-    """CPU seconds and bytes of these processes and of the children that they waited for, Ray's own ones left out."""
+    """CPU seconds and bytes of these processes and their reaped children, without Ray's own."""
     found = {}
     for pid in pids:
         with contextlib.suppress(OSError, IndexError, ValueError):
@@ -120,7 +120,7 @@ def counters(pids: Iterable[int]) -> dict[int, Counter]:
 
 @dataclass(frozen=True)
 class Stage:
-    """Where a run is, since when, and what this stage took before: median and longest, None if it was never passed."""
+    """The current stage of a run, its start, and its earlier median and maximum seconds (None if never passed)."""
 
     name: str
     since: float
@@ -129,14 +129,14 @@ class Stage:
 
     @property
     def patience(self) -> float | None:
-        """Seconds after which a quiet run hangs in it."""
+        """Seconds after which a quiet run hangs in this stage."""
         if self.usual is None:
             return None
         return max(LEAST, UNUSUAL * self.usual, SLOWEST * (self.longest or 0.0))
 
 
 class Patience:
-    """Decides from activity when a run is worth a look. Times are those of `launcher.core.clock`."""
+    """Decides from activity when to look for a hang. Times are those of `launcher.core.clock`."""
 
     def __init__(self, now: float) -> None:
         self.moved = now  # when it last did anything
@@ -147,7 +147,9 @@ class Patience:
         self._held = 0.0  # when the run is looked at again, unless it makes progress
 
     def note(self, now: float, *, busy: bool, printed: float | None, stage: Stage, stood: bool = False) -> None:
-        """What was seen since the last call; `printed`: when the run last printed, `stood`: with a reason to wait."""
+        """Takes in the activity since the last call. `printed`: time of the last output. `stood`: whether the run had a
+        reason to wait.
+        """
         progressed = max(printed or 0.0, stage.since)
         if progressed > self.progressed:
             self.progressed, self._next, self._held = progressed, 0.0, 0.0
@@ -157,16 +159,16 @@ class Patience:
             self.moved = moved
 
     def ended(self, title: str, seconds: float) -> None:
-        """Records how long a hang lasted; the next one of this title is reported only after a longer time."""
+        """Records the duration of a hang; the next one with this title is reported only after a longer time."""
         self._lasted[title] = max(self._lasted.get(title, 0.0), seconds)
 
     def too_soon(self, now: float, title: str, since: float) -> bool:
-        """Whether an earlier hang of this title lasted longer and ended; if so, the next look is later."""
+        """Whether a longer hang with this title ended before; if so, delays the next look."""
         self._held = since + min(UNPASSED, SLOWEST * self._lasted.get(title, 0.0))
         return now < self._held
 
     def stands(self, now: float, stage: Stage) -> bool:
-        """Whether it hangs: quiet, and too long in a stage, or quiet for longer than ever before."""
+        """Whether the run hangs: quiet for longer than ever before, or quiet and too long in a stage."""
         quiet = now - self.moved
         if now < self._held:
             return False
@@ -175,7 +177,7 @@ class Patience:
         return stage.patience is not None and now - stage.since >= stage.patience and quiet >= QUIET
 
     def worth_a_look(self, now: float, stage: Stage) -> bool:
-        """Whether a busy run makes no progress for so long that certain reasons are looked for."""
+        """Whether a busy run makes no progress for so long that it is examined for certain reasons."""
         waited = now - self.progressed
         if now < self._held or waited < max(self._next, stage.patience or UNPASSED):
             return False

@@ -1,4 +1,4 @@
-"""Ranks that wait in a collective operation, by their stacks and by torch's flight recorder."""
+"""Ranks that wait in a collective operation, from their stacks and torch's flight recorder."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ _PAIR = re.compile(r":(?:send|recv)")  # operations of two ranks
 
 @dataclass(frozen=True)
 class _Waiting:
-    """A rank that waits: the operation, and where it was called. On a GPU the call returns before the operation."""
+    """A waiting rank: the operation, and its call site. On a GPU the call returns before the operation ends."""
 
     seen: Seen
     operation: str
@@ -32,7 +32,7 @@ class _Waiting:
 
 
 def collective(facts: HangFacts, busy: bool) -> Judgement | None:
-    """A rank that others wait for, or an operation that does not end."""
+    """The rank that others wait for, or the operation that does not end."""
     kinds: dict[tuple[str, int], list[Seen]] = {}  # ranks of the trainer and of an engine have the same numbers
     for seen in facts.processes:
         if len(seen.ranks) == 2 and seen.ranks[1] > 1:
@@ -43,7 +43,7 @@ def collective(facts: HangFacts, busy: bool) -> Judgement | None:
 
 
 def _among(ranked: Sequence[Seen], size: int, facts: HangFacts, busy: bool) -> Judgement | None:
-    """The same for processes of one kind, `size` of which there should be."""
+    """As `collective`, for processes of one kind, `size` in number."""
     inside = {found.seen.ranks[0]: found for seen in ranked if (found := _waiting(seen, busy)) is not None}
     if not inside:
         return None
@@ -85,7 +85,7 @@ def _waiting(seen: Seen, busy: bool) -> _Waiting | None:
 
 
 def _differ(waiting: Sequence[_Waiting]) -> bool:
-    """Whether ranks wait in different operations: by the flight recorder where it has them, or by their stacks."""
+    """Whether ranks wait in different operations, by the flight recorder or their stacks."""
     recorded = [_last(each.seen) for each in waiting]
     known = [each for each in recorded if each is not None]
     if len(known) < len(recorded):
@@ -96,7 +96,7 @@ def _differ(waiting: Sequence[_Waiting]) -> bool:
 
 
 def standing(facts: HangFacts, before: HangFacts | None) -> bool:
-    """Whether all that compute are ranks with an unfinished operation: NCCL waits at full speed, on CPU and GPU."""
+    """Whether all busy processes are ranks with an unfinished operation: NCCL waits at full speed, on CPU and GPU."""
     earlier = {seen.pid: _last(seen) for seen in (before.processes if before is not None else ())}
     busy = [seen for seen in facts.processes if seen.cpu > _IDLE]
     return bool(busy) and all((last := _last(seen)) is not None and _same(last, earlier.get(seen.pid)) for seen in busy)
@@ -107,5 +107,5 @@ def _same(operation: Mapping[str, Any], earlier: Mapping[str, Any] | None) -> bo
 
 
 def _last(seen: Seen) -> Mapping[str, Any] | None:
-    """The newest collective operation that has not ended."""
+    """The newest unfinished collective operation."""
     return next((each for each in seen.collectives[::-1] if each.get("state") != "completed"), None)

@@ -1,4 +1,4 @@
-"""What a judgement is made of: frames that tell what a process waits for, and words for them."""
+"""The evidence for judgements: frames that show what a process waits for, and their words."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ _SHORT = re.compile(r".*/(?:site|dist)-packages/|.*/lib/python3\.\d+/")
 
 @dataclass(frozen=True)
 class Judgement:
-    """A reason, what fills the places of its texts, and the evidence."""
+    """A reason, the values for its texts, and the evidence."""
 
     reason: str
     words: Mapping[str, Any]
@@ -39,7 +39,7 @@ def judged(reason: str, evidence: Sequence[str], **words: Any) -> Judgement:
 
 
 def short(frame: str) -> str:
-    """`torch/distributed/distributed_c10d.py:3012 all_reduce`, without the place where a library is installed."""
+    """`torch/distributed/distributed_c10d.py:3012 all_reduce`, without the library's install path."""
     return _SHORT.sub("", frame)
 
 
@@ -58,7 +58,7 @@ def who(seen: Seen) -> str:
 
 
 def waits_of(seen: Seen, busy: bool) -> Iterator[Sequence[str]]:
-    """The frames of each thread and coroutine, the innermost first."""
+    """The frames of each thread and coroutine, innermost first."""
     yield from (stack.frames for stack in seen.stacks if stack.still or not busy)
     yield from (task for task in seen.tasks if not busy)
 
@@ -68,7 +68,7 @@ def first_call(frames: Sequence[str], pattern: str) -> str | None:
 
 
 def waiting_call(seen: Seen, pattern: str, busy: bool) -> tuple[str, str | None] | None:
-    """The call in which one of its threads and coroutines waits, and the frame of the user's code that led there."""
+    """The call in which a thread or coroutine waits, and the user's frame that led to it."""
     for frames in waits_of(seen, busy):
         if (call := first_call(frames, pattern)) is not None:
             return call, own_frame(frames)
@@ -76,12 +76,12 @@ def waiting_call(seen: Seen, pattern: str, busy: bool) -> tuple[str, str | None]
 
 
 def own_frame(frames: Sequence[str]) -> str | None:
-    """The innermost frame that is neither of a library nor of veRL."""
+    """The innermost frame outside of libraries and veRL."""
     return next((frame for frame in frames if not calls()["library"].search(frame)), None)
 
 
 def activity_of(seen: Seen) -> str:
-    """What a process does instead of waiting for the others."""
+    """The activity of a process that does not wait for the others."""
     waits = list(waits_of(seen, busy=False))
     own = next((place for frames in waits if (place := own_frame(frames))), None)
     if own is not None:

@@ -1,4 +1,4 @@
-"""The reason why a run hangs, from what was seen of it. The first reason that fits wins."""
+"""The reason why a run hangs, from its facts. The first matching reason wins."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -22,12 +22,12 @@ from launcher.runs.supervise.stalls.looking import NETWORK
 from launcher.runs.watch.stalls import UNKNOWN, reasons
 
 _FATAL = frozenset({"48", "62", "64", "74", "79", "92", "94", "95", "109", "119", "120", "121", "122", "154"})
-"""Xids after which a GPU does nothing more. The others are errors of a program, perhaps of somebody else's."""
+"""Xids that disable a GPU. The others are program errors, perhaps of another user."""
 _ORDERLY = ("RAY_KILL", "OUT_OF_SCOPE", "REF_DELETED", "INTENDED", "exit_actor")  # ends of actors that nobody misses
 
 
 def judge(facts: HangFacts, *, busy: bool = False) -> Judgement | None:
-    """The reason; `busy`: processes use CPU, so that only a certain one counts and only unchanged stacks."""
+    """The reason; `busy`: processes use CPU, so that only certain reasons and unchanged stacks count."""
     for part in _PARTS:
         found = part(facts, busy)
         if found is not None and (not busy or reasons()[found.reason].certain):
@@ -176,7 +176,7 @@ def _by_call(reason: str, pattern: str, facts: HangFacts, busy: bool) -> Judgeme
 
 
 def _user(facts: HangFacts, busy: bool) -> Judgement | None:
-    """A reward function, tool or data set of the user's, called by veRL or torch; veRL's own scores as well."""
+    """A user's reward function, tool or data set called by veRL or torch; also veRL's own scores."""
     for kind in ("reward", "tool", "data-loader"):
         for seen in facts.processes:
             for frames in waits_of(seen, busy):
@@ -216,7 +216,7 @@ def _engine(facts: HangFacts, busy: bool) -> Judgement | None:
 
 
 def _plain_code(facts: HangFacts, busy: bool) -> Judgement | None:
-    """A process waits in a file that is not veRL's; one that waits for another process has no part in it."""
+    """A process waits in a file outside of veRL; excludes processes that wait for another process."""
     for seen in facts.processes:
         for frames in waits_of(seen, busy):
             if (

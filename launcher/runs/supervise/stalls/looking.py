@@ -1,4 +1,4 @@
-"""Collects the facts about a run that hangs. It runs in a thread: whatever hangs, the supervisor continues."""
+"""Collects the facts about a hanging run, in a thread: if that hangs, the supervisor continues."""
 
 import contextlib
 import json
@@ -37,7 +37,7 @@ _STORE = re.compile(
 _LATELY = 180.0  # seconds
 _XID = re.compile(r"NVRM: Xid|NVRM: GPU .* has fallen off the bus|amdgpu.*GPU reset", re.IGNORECASE)
 NETWORK = re.compile(r"nfs|lustre|ceph|fuse|cifs|smb|beegfs|gpfs|gluster|9p$|afs|weka|virtiofs|panfs|orangefs")
-"""Types of file systems that another machine or a program serves."""
+"""File system types served by another machine or a program."""
 _LOCK = re.compile(r"^\d+: (-> )?(\w+) +\w+ +\w+ (\d+) \S+:(\d+) ")
 _UNINTERESTING = re.compile(
     r"^(?:/dev/(?!shm)|/proc/|/sys/|socket:|pipe:|anon_inode:)|\.(?:so|py|pyc)(?:\.\d+)*$|/stacks/\d+\."
@@ -47,9 +47,9 @@ _UNINTERESTING = re.compile(
 def look(
     attempt: AttemptDir, pids: Sequence[int], stage: str, *, python: str, since: float, saves: str | None = None
 ) -> HangFacts:
-    """All that can be seen of these processes now; takes some seconds, and a minute at most.
+    """All observable facts about these processes now; takes seconds, at most a minute.
 
-    `python` is veRL's interpreter, `since` when the run last made progress, `saves` the folder that it saves to.
+    `python`: veRL's interpreter. `since`: time of the run's last progress. `saves`: its checkpoint folder.
     """
     folder = attempt.path.resolve() / plugin.FOLDER
     held = {pid for pid in pids if (early := _process(pid)) is not None and early.state == "D"}
@@ -87,18 +87,18 @@ def look(
 
 
 def _wanted(before: Counter, after: Counter) -> float:
-    """Seconds that a process computed, or would have with a free core."""
+    """CPU seconds of a process, including time spent waiting for a core."""
     return after.cpu - before.cpu + after.waited - before.waited
 
 
 def _could_run(before: Mapping[int, Counter], after: Mapping[int, Counter], pid: int, seconds: float) -> bool:
-    """Whether a process had a core when it wanted one: then it does not answer because its threads cannot run."""
+    """Whether a process got a core when it needed one: if it then does not answer, its threads cannot run."""
     known = pid in before and pid in after
     return known and after[pid].waited - before[pid].waited < _STARVED * seconds
 
 
 def _moved(before: Counter | None, after: Counter | None) -> bool:
-    """Whether a process read or wrote more than its answers."""
+    """Whether a process read or wrote more than its answers to us."""
     if before is None or after is None:
         return False
     return after.fetched > before.fetched or after.written - before.written > _ANSWERS
@@ -148,7 +148,7 @@ def _is_python(pid: int) -> bool:
 
 
 def ray_view(attempt: AttemptDir, pids: Iterable[int], python: str) -> RayView | None:
-    """What the run's own Ray waits for; None where it has none."""
+    """The waits in the run's own Ray; None without one."""
     address = None
     for pid in pids:
         with contextlib.suppress(OSError):
@@ -175,7 +175,7 @@ def ray_view(attempt: AttemptDir, pids: Iterable[int], python: str) -> RayView |
 
 
 def _store(attempt: AttemptDir) -> Iterator[str]:
-    """The newest lines of Ray about its full object store."""
+    """Ray's newest lines about its full object store."""
     session = RaySession.read(attempt.ray)
     if session is None:
         return
@@ -203,7 +203,7 @@ def _full(attempt: AttemptDir, processes: Sequence[Seen]) -> Iterator[str]:
 
 
 def _mounts(stuck: Iterable[Seen], saves: str | None) -> Iterator[str]:
-    """Place and type of the file systems that processes save to and have files on: `/mnt/data nfs4`."""
+    """Path and type of the file systems of checkpoints and open files: `/mnt/data nfs4`."""
     for seen in stuck:
         places = [*([saves] if saves else []), *seen.files]
         with contextlib.suppress(OSError):
@@ -212,7 +212,7 @@ def _mounts(stuck: Iterable[Seen], saves: str | None) -> Iterator[str]:
 
 
 def mount_of(path: str) -> tuple[str, str]:
-    """The mount that a path is on, from /proc/mounts: asking the file system itself may hang."""
+    """The mount of a path, from /proc/mounts: the file system itself may hang."""
     found = ("/", "?")
     with contextlib.suppress(OSError):
         for line in Path("/proc/mounts").read_text().splitlines():
@@ -253,7 +253,7 @@ def _title(pid: int) -> str:
 
 
 def _kernel(since: float, missing: list[str]) -> Iterator[str]:
-    """Lines of the kernel's log about a failed GPU."""
+    """Kernel log lines about a failed GPU."""
     argv = ["dmesg", "--since", time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(since))]
     try:
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=5, check=False)

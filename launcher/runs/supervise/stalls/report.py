@@ -1,4 +1,4 @@
-"""stall.txt: what maintainers ask for when a run hangs, without secrets and control characters."""
+"""stall.txt: the facts that maintainers need about a hang, without secrets and control characters."""
 
 import re
 import time
@@ -16,7 +16,7 @@ _FROM = re.compile(r"^\s*\(([^()]*\bpid=\d+[^()]*)\)\s?(.*)")
 
 
 def report(facts: HangFacts, console: Path, samples: Path, found: Standstill | None) -> str:
-    """The reason, the last line of every process, what Ray waits for, the machine, and all stacks."""
+    """The reason, the last line of every process, Ray's waits, the machine, and all stacks."""
     parts: list[tuple[str, Callable[[], Iterator[str]]]] = [
         ("Last line of each process", lambda: _last_lines(console)),
         ("Ray", lambda: _ray(facts)),

@@ -1,4 +1,4 @@
-"""What the threads and coroutines of a run's processes do: asked of the plugin, else of py-spy."""
+"""The stacks of a run's threads and coroutines, from the plugin or py-spy."""
 
 import contextlib
 import os
@@ -27,7 +27,7 @@ _SPIED_THREAD = re.compile(r'^Thread (\S+) \(.*?\)(?:: "(.*)")?')
 
 @dataclass(frozen=True)
 class Doing:
-    """The answer of one process; `source` is plugin or py-spy, otherwise why there are no stacks."""
+    """One process's stacks; `source` is plugin or py-spy, otherwise the reason why there are none."""
 
     stacks: tuple[Stack, ...] = ()
     state: Mapping[str, Any] | None = None
@@ -35,7 +35,7 @@ class Doing:
 
 
 def ask(folder: Path, pids: Iterable[int]) -> dict[int, Doing]:
-    """Asks the processes that have loaded the plugin; their own thread answers."""
+    """Requests stacks from processes that have loaded the plugin; its thread answers."""
     asked = [pid for pid in pids if _poke(folder / f"{pid}.ask", folder / f"{pid}.json")]
     deadline = time.monotonic() + _ANSWER
     while time.monotonic() < deadline and not all((folder / f"{pid}.json").exists() for pid in asked):
@@ -52,7 +52,7 @@ def ask(folder: Path, pids: Iterable[int]) -> dict[int, Doing]:
 
 
 def dump(folder: Path, pids: Iterable[int]) -> dict[int, Doing]:
-    """Stacks by faulthandler, of processes whose threads cannot run; the signal would end one without a handler."""
+    """Stacks by faulthandler, for processes whose threads cannot run; its signal would end one without a handler."""
     sizes: dict[int, int] = {}
     for pid in pids:
         with contextlib.suppress(OSError):
@@ -74,7 +74,7 @@ def catches(pid: int, signal: int) -> bool:
 
 
 def _poke(pipe: Path, answer: Path) -> bool:
-    """Wakes the thread at a pipe; False where nobody reads it."""
+    """Wakes the thread at a pipe; False without a reader."""
     with contextlib.suppress(OSError):
         answer.unlink(missing_ok=True)
         descriptor = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
@@ -96,7 +96,7 @@ def _from(file: Path, offset: int) -> str:
 
 
 def parse(text: str) -> tuple[Stack, ...]:
-    """The stacks that faulthandler wrote, that of the thread which waits for us left out."""
+    """The stacks written by faulthandler, without that of the plugin's thread."""
     stacks, frames, thread = [], list[str](), ""
     for line in [*text.splitlines(), "Thread 0x0:"]:
         if match := _FRAME.match(line):
@@ -109,7 +109,7 @@ def parse(text: str) -> tuple[Stack, ...]:
 
 
 def still(before: Iterable[Stack], now: Iterable[Stack]) -> tuple[Stack, ...]:
-    """The second stacks, and for each whether its innermost calls were the same before."""
+    """The second stacks, each with whether its innermost calls are unchanged."""
     earlier = {(stack.thread, _innermost(stack)) for stack in before}
     return tuple(replace(stack, still=(stack.thread, _innermost(stack)) in earlier) for stack in now)
 
@@ -119,7 +119,7 @@ def _innermost(stack: Stack) -> tuple[str, ...]:
 
 
 def spy(pids: Iterable[int]) -> dict[int, Doing]:
-    """Stacks by py-spy, of Python processes without the plugin."""
+    """Stacks by py-spy, for Python processes without the plugin."""
     beside = Path(sys.executable).with_name("py-spy")
     tool = shutil.which("py-spy") or (str(beside) if beside.is_file() else None)
     found, end = {}, time.monotonic() + _PY_SPIES

@@ -1,4 +1,4 @@
-"""Notices that a run hangs and finds out why, in a thread: whatever hangs, the supervisor continues."""
+"""Detects a hang and finds its reason, in a thread: if that hangs, the supervisor continues."""
 
 import contextlib
 import re
@@ -40,14 +40,14 @@ _STATISTICS = re.compile(rb"transfer_queue\.utils\.perf_utils|Time range: last |
 
 
 class News:
-    """Whether a run prints anything new: some programs print the same counts every few seconds while they wait."""
+    """Detects new output: some programs repeat the same counts every few seconds while they wait."""
 
     def __init__(self) -> None:
         self.at: float | None = None
         self._seen: deque[bytes] = deque(maxlen=_REMEMBERED)
 
     def note(self, chunk: bytes, now: float) -> None:
-        """Takes in what was printed; of a long output the end."""
+        """Takes in printed output; of a long output only the end."""
         lines = [_TIMES.sub(b"", line).strip() for line in chunk[-(16 << 10) :].replace(b"\r", b"\n").splitlines()]
         fresh = [line for line in lines if line and line not in self._seen and not _STATISTICS.search(line)]
         self._seen.extend(fresh)
@@ -56,7 +56,7 @@ class News:
 
 
 class StallWatch:
-    """The watch over one attempt. `found` is why the run hangs, None while it moves."""
+    """The watch over one attempt. `found`: why the run hangs, None while it progresses."""
 
     def __init__(
         self, run: RunDir, attempt: AttemptDir, launch: LaunchRecord, monitor: Monitor, news: News, guard: Guard
@@ -72,19 +72,19 @@ class StallWatch:
         self.found: Standstill | None = None
 
     def watch(self, driver: ProcessId, id: str) -> None:
-        """Follows the processes of a driver of this machine from now on."""
+        """Follows the processes of a local driver from now on."""
         self._thread = threading.Thread(target=self._work, args=(driver, id), name="stalls", daemon=True)
         self._thread.start()
 
     def ask(self) -> None:
-        """Records what the processes do, even if the run seems active: STALL-1 rose."""
+        """Requests a look at the processes even if the run seems active, after STALL-1 rose."""
         self._asked = True
 
     def close(self) -> None:
         self._ended.set()
 
     def silence(self, now: float) -> str | None:
-        """Of a run whose processes are on other machines: that it prints nothing, and the likely reason."""
+        """For a run on other machines: a sentence about its missing output, and the likely reason."""
         monitor = self._monitor
         if self._thread is not None or monitor.step is not None or monitor.last_output is None:
             return None
@@ -161,12 +161,12 @@ class StallWatch:
 
     @property
     def first_step(self) -> float | None:
-        """The most seconds that the first step usually takes; None where that is unknown."""
+        """The usual maximum seconds of the first step; None if unknown."""
         span = self._usual.spans.get(STAGES[-1]) if self._usual is not None else None
         return span[1] if span is not None else None
 
     def stage(self) -> Stage:
-        """Where the run is and what is usual there."""
+        """The current stage of the run, and its usual duration."""
         monitor = self._monitor
         begun = self._launch.created or 0.0
         if monitor.step is None or (monitor.pace is None and monitor.phase in STAGES):
@@ -178,7 +178,7 @@ class StallWatch:
 
 
 class _Looking:
-    """What the thread knows between two turns."""
+    """The thread's knowledge between two turns."""
 
     def __init__(self, activity: Activity, now: float) -> None:
         self.activity, self.patience = activity, Patience(now)

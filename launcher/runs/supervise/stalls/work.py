@@ -1,4 +1,4 @@
-"""Adds up what the processes of a run do in each stage of its start."""
+"""Sums up the work of a run's processes per stage of its start."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ _UNFINISHED = (".incomplete", ".part")  # files of a download
 
 
 class Work:
-    """The sums of one start. `path` gets them, as `StartupWork`."""
+    """The sums of one start, written to `path` as `StartupWork`."""
 
     def __init__(self, path: Path, launch: LaunchRecord) -> None:
         self._path, self._launch = path, launch
@@ -24,7 +24,7 @@ class Work:
         self._sizes: dict[str, int] = {}
 
     def add(self, stage: str, used: Used, *, quiet: bool) -> None:
-        """What was used since the last call, in `stage`."""
+        """Adds the activity since the last call to `stage`."""
         known = self._stages.get(stage) or StageWork(stage, disk=self._disk())
         self._stages[stage] = replace(
             known,
@@ -40,7 +40,7 @@ class Work:
             StartupWork(tuple(self._stages.values())).write(self._path)
 
     def _downloaded(self, pids: Iterable[int]) -> int:
-        """Bytes by which the unfinished files of these processes grew."""
+        """Bytes by which unfinished files of these processes grew."""
         grown = 0
         for pid in pids:
             with contextlib.suppress(OSError):
@@ -54,7 +54,7 @@ class Work:
         return grown
 
     def _disk(self) -> str:
-        """`/mnt/models nfs4`: where the weights are."""
+        """The disk of the weights: `/mnt/models nfs4`."""
         path = Path(str(self._launch.keys.get(_MODEL) or "")).expanduser()
         home = self._launch.env.get("HF_HOME") or os.environ.get("HF_HOME") or "~/.cache/huggingface"
         return " ".join(mount_of(str(path if path.is_absolute() else Path(home).expanduser())))
