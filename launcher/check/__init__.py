@@ -1,1 +1,1 @@
-"""Preflight: what can be known about a run before it starts."""
+"""Preflight: checks of a run before it starts."""

@@ -1,4 +1,4 @@
-"""The checks, and the functions that run them. A check is a plain function from a subject to findings."""
+"""The checks, and the functions that run them. A check is a function from a subject to findings."""
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ Check = Callable[[Subject], Iterable[Finding]]
 Progress = Callable[[str], None]
 
 QUICK: tuple[Check, ...] = (*config.RULES, model.shape, fitting.checks)
-"""Checks that take at most a second together and import neither torch nor veRL."""
+"""Checks that take at most a second in total and import neither torch nor veRL."""
 
 SLOW: tuple[tuple[str, Check], ...] = (
     ("software", software.checks),
@@ -40,15 +40,15 @@ SLOW: tuple[tuple[str, Check], ...] = (
 """Checks that read files, use the network or start processes, each with its progress message."""
 
 PASSING = frozenset({"hardware", "cluster", "login"})
-"""Those of SLOW whose result changes while a run waits in the queue."""
+"""Checks of SLOW whose result changes while a run waits in the queue."""
 
 RUNNING = frozenset({"cluster", "names", "reward function"})
-"""Those of SLOW that run code of the preset, or open an address that it names."""
+"""Checks of SLOW that run the preset's code, or open an address in it."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """All results about a preset; `ok` if there is no error. `skipped` are the titles of checks that were not made."""
+    """All results about a preset; `ok` without errors. `skipped`: titles of the checks that were not made."""
 
     findings: list[Finding]
     memory: dict[str, object]
@@ -59,7 +59,7 @@ class Report:
         return not any(finding.level == "error" for finding in self.findings)
 
     def as_json(self) -> Mapping[str, object]:
-        """What `check --json` prints."""
+        """The output of `check --json`."""
         return {
             "ok": self.ok,
             "findings": [finding.as_json() for finding in self.findings],
@@ -93,7 +93,7 @@ def slow(
 
 
 def skipped(subject: Subject) -> tuple[str, ...]:
-    """The titles of the slow checks that a static check leaves out."""
+    """The titles of the slow checks omitted in a static check."""
     other = subject.loaded.preset.python is not None  # whose packages cannot be known without running it
     left = RUNNING | ({"software"} if other else set())
     return tuple(title for title, _ in SLOW if title in left) if subject.static else ()
@@ -102,9 +102,9 @@ def skipped(subject: Subject) -> tuple[str, ...]:
 def check(
     loaded: LoadedPreset, *, assume: str | None = None, static: bool = False, progress: Progress = lambda _: None
 ) -> Report:
-    """Every check of a preset for this machine, or for one that is assumed; with `static`, only those that read.
+    """Runs every check of a preset for this or an assumed machine; with `static`, only checks that read.
 
-    A preset that cannot be launched at all is a finding too. Raises UserError for an invalid machine.
+    A preset that cannot be launched is also a finding. Raises UserError for an invalid machine.
     """
     on = capacity.assumed(assume) if assume else capacity.here()
     try:
@@ -162,7 +162,7 @@ def refused(
 
 
 def refusals(draft: Draft, error: UserError) -> list[Finding]:
-    """Errors in the values of a refused preset, each with its field and nearest name; otherwise the refusal itself."""
+    """Errors in the values of a refused preset, with field and nearest name; without any, the refusal itself."""
     errors = []
     for where, wrong_value in draft.reading.errors.items():
         name, said = ".".join(where), str(wrong_value)
@@ -176,7 +176,7 @@ def refusals(draft: Draft, error: UserError) -> list[Finding]:
 
 
 def _run(check: Check, subject: Subject) -> Iterator[Finding]:
-    """The findings of one check. A check that raises becomes a finding and stops nothing."""
+    """The findings of one check. A check that raises an exception becomes a finding."""
     try:
         typed = subject.loaded.in_typed_names
         for each in check(subject):

@@ -30,7 +30,7 @@ _MOST = 3  # nodes or paths that one message names
 
 
 def checks(subject: Subject) -> Iterator[Finding]:
-    """Checks that the cluster answers, has room, and has on each node what the run needs."""
+    """Checks that the cluster answers, has room, and meets the run's requirements on each node."""
     if not subject.joins_cluster or subject.machine.assumed or any(addresses(subject)):
         return
     try:
@@ -52,7 +52,7 @@ def checks(subject: Subject) -> Iterator[Finding]:
 
 
 def room(subject: Subject, nodes: Iterable[Node], holders: Mapping[str, float]) -> Iterator[Finding]:
-    """CLUSTER-3: the GPUs are free, as many on one node as veRL asks of it, with their CPUs.
+    """CLUSTER-3: enough GPUs are free on one node for each group that veRL requests, with their CPUs.
 
     veRL: `verl/single_controller/ray/base.py: ResourcePoolManager._check_resource_available` fails at once,
     `RayResourcePool.get_placement_groups` waits forever. Its groups are STRICT_PACK; two of them may share a node.
@@ -84,7 +84,7 @@ def room(subject: Subject, nodes: Iterable[Node], holders: Mapping[str, float]) 
 
 
 def software(subject: Subject, view: View) -> Iterator[Finding]:
-    """CLUSTER-5: every node runs the workers with the same veRL, and with what ppo-tui loads into it."""
+    """CLUSTER-5: all nodes run the workers with one version of veRL, and with ppo-tui's plugin."""
     answered = [node for node in view.nodes if node.python is not None]
     for node in view.nodes:
         if node.python is None:
@@ -108,7 +108,7 @@ def software(subject: Subject, view: View) -> Iterator[Finding]:
 
 
 def files(subject: Subject, nodes: Iterable[Node], mark: str) -> Iterator[Finding]:
-    """CLUSTER-6: data, models and reward function are on every node, and the folder of the runs is shared."""
+    """CLUSTER-6: data, models and reward function are on every node, which shares the folder of runs."""
     answered = [node for node in nodes if node.python is not None]
     for path, (key, what) in _needed(subject).items():
         without = [node for node in answered if path not in node.sizes]
@@ -127,7 +127,7 @@ def files(subject: Subject, nodes: Iterable[Node], mark: str) -> Iterator[Findin
 
 
 def _needed(subject: Subject) -> dict[str, tuple[str, str]]:
-    """Absolute paths that the workers read and that exist here, each with its key and its kind."""
+    """Absolute local paths that the workers read, each with its key and kind."""
     found: dict[str, tuple[str, str]] = {}
     for key in data.FILES.values():
         found |= dict.fromkeys(data.files(subject, key), (key, "a data file"))
@@ -149,12 +149,12 @@ def _asked(view: View) -> tuple[Mapping[str, float], list[str], tuple[Gpu, ...]]
 
 
 def _possible(nodes: Iterable[Node], each: int, gpus: int) -> int:
-    """How many groups of so many GPUs with their CPUs are free, each on one node."""
+    """The number of free groups of `gpus` GPUs on one node, with `each` CPUs per GPU."""
     return sum(int(min(_of(node, "GPU") // gpus, _of(node, "CPU") // (each * gpus))) for node in nodes)
 
 
 def _layout(wanted: int, possible: Callable[[int], int]) -> Settings | None:
-    """Nodes and GPUs per node that give the run as many free GPUs as possible, at most those that it wanted."""
+    """Nodes and GPUs per node with the most free GPUs for the run, at most the requested ones."""
     best = (0, 0, 0)
     for gpus in range(1, wanted + 1):
         nodes = min(possible(gpus), wanted // gpus)

@@ -1,4 +1,4 @@
-"""Asks a Ray cluster what it has: a short driver joins it from here, or runs there as a job if the run is one."""
+"""Queries a Ray cluster's resources: a short driver joins it from here, or is a job if the run is one."""
 
 import contextlib
 import os
@@ -35,7 +35,7 @@ _HOST = re.compile(r"(.+):(\d{1,5})")
 @dataclass(frozen=True)
 class Node(Record):
     """A node as `ppo_tui_inside.probes.cluster` saw it; `sizes` has the existing paths. `python` is None if the probe
-    task did not run in time; `error` is why it failed.
+    task did not run in time; `error` is the reason.
     """
 
     ip: str = ""
@@ -49,7 +49,7 @@ class Node(Record):
 
 
 class NotJoined(UserError):
-    """A cluster that no driver can join; `trouble` is the reason, if it is a known one."""
+    """A cluster that no driver can join; `trouble`: the reason, if known."""
 
     def __init__(self, where: str, why: str, trouble: Trouble | None = None) -> None:
         super().__init__(f"the Ray cluster at {where} cannot be joined: {why}")
@@ -67,12 +67,12 @@ class View:
     rest: Cluster | None
 
     def sum(self, name: str, *, free: bool) -> float:
-        """A resource of all nodes together."""
+        """The sum of a resource over all nodes."""
         return sum((node.free if free else node.total).get(name, 0.0) for node in self.nodes)
 
 
 def ask(subject: Subject, paths: Sequence[str]) -> View:
-    """The cluster of a run, and which of `paths` its nodes have. Raises UserError with the reason."""
+    """The cluster of a run, and the `paths` that its nodes have. Raises UserError with the reason."""
     own = subject.loaded.preset.cluster
     request = {
         "address": "auto" if own.submit else own.address,
@@ -104,7 +104,7 @@ def _runtime_env(subject: Subject) -> Mapping[str, object]:
 
 
 def _require_reachable(address: str) -> None:
-    """Checks that the address answers, because Ray would wait for 40 s."""
+    """Checks that the address answers; Ray would wait for 40 s."""
     if found := _HOST.fullmatch(address):
         try:
             socket.create_connection((found[1].strip("[]"), int(found[2])), _KNOCK).close()
@@ -125,7 +125,7 @@ def _from_here(where: str, argv: Sequence[str], env: Mapping[str, str]) -> str:
 
 
 def _as_job(cluster: Cluster, argv: Sequence[str], env: Mapping[str, str]) -> str:
-    """Runs a command as a job, which is removed afterwards; returns what it printed."""
+    """Runs a command as a job and removes the job; returns its output."""
     cluster.version()  # where nobody answers, there is nothing to wait for
     id = f"ppo-tui-check-{secrets.token_hex(4)}"
     deadline = time.monotonic() + _LIMIT
@@ -161,7 +161,7 @@ def _answer(where: str, text: str) -> Mapping[str, Any]:
 
 
 def _refusal(where: str, text: str) -> NotJoined:
-    """Why a cluster cannot be joined, from Ray's output: the line that shows it, or the last one."""
+    """Why a cluster cannot be joined, from Ray's output: the decisive line, or the last one."""
     lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no output"]
     mismatch = next((line for line in lines if Trouble.VERSION.is_in(line)), None)
     if Trouble.TOKEN.is_in(text):
@@ -173,7 +173,7 @@ def _refusal(where: str, text: str) -> NotJoined:
 
 @contextlib.contextmanager
 def shown(folder: Path) -> Any:
-    """Makes a file in `folder` during the block; a node that has it under the same path shares the folder."""
+    """Makes a file in `folder` during the block; a node with a file at this path shares the folder."""
     make_folder(folder)
     mark = folder / f".seen-{os.getpid()}-{secrets.token_hex(4)}"
     mark.touch()

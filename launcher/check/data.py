@@ -1,4 +1,4 @@
-"""The data files: do they exist, and do they contain what veRL reads?"""
+"""The data files: whether they exist and contain the columns that veRL reads."""
 
 import glob
 import hashlib
@@ -22,12 +22,12 @@ from launcher.verl.config import MODEL_PATH
 
 FILES = {"train": "data.train_files", "val": "data.val_files"}
 PROCESSOR = ("preprocessor_config.json", "processor_config.json", "video_preprocessor_config.json")
-"""Files by which transformers finds a processor: veRL's `verl/utils/tokenizer: hf_processor`."""
+"""Files that identify a processor to transformers: veRL's `verl/utils/tokenizer: hf_processor`."""
 TIMEOUT = 180.0  # seconds for one file
 
 
 def checks(subject: Subject) -> Iterable[Finding]:
-    """Everything about the data files."""
+    """All findings about the data files."""
     rows: dict[str, list[Rows]] = {"train": [], "val": []}
     drops = row_rules.drops(subject)
     for split, key in FILES.items():
@@ -56,7 +56,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
 
 
 def files(subject: Subject, key: str) -> list[str]:
-    """The files under a key, which takes one or a list, and patterns."""
+    """The files under a key, which accepts a file, a list, and patterns."""
     value = subject.get(key) or []
     named = [str(each) for each in (value if isinstance(value, list) else [value])]
     return [file for name in named for file in (_matching(name) or [name])]

@@ -1,7 +1,7 @@
 """Facts from the source of the installed veRL and SGLang, read without importing it.
 
-The fields of veRL's configuration classes and the names it registers, once for each version, and cached; its keys and
-defaults are read by `launcher.verl.defaults`. The options of SGLang's server.
+veRL's configuration fields and registered names, cached once per version (`launcher.verl.defaults` reads its keys and
+defaults), and SGLang's server options.
 """
 
 import ast
@@ -42,7 +42,7 @@ _CHOICES = re.compile(r"^(\w+)_CHOICES = [\[{]([^\]}]*)", re.M)
 
 @dataclass(frozen=True)
 class Packages:
-    """Packages that a run requires, as names.toml explains them."""
+    """The packages that a run requires; names.toml explains them."""
 
     trackers: tuple[str, ...]
     trace_backends: tuple[str, ...]
@@ -57,8 +57,8 @@ class Packages:
 class Names:
     """Names that veRL, its engines, Ray and torch accept; names.toml explains each list.
 
-    `vllm`: key below rollout -> values; `verl`: kind -> registered names; `arguments`: kind of a class of the user's ->
-    what veRL passes to it.
+    `vllm`: key below rollout -> values. `verl`: kind -> registered names. `arguments`: kind of a user class -> the
+    arguments that veRL passes.
     """
 
     optimizers: tuple[str, ...]
@@ -83,18 +83,18 @@ class Names:
 
 @functools.cache
 def known_names() -> Names:
-    """All lists of names.toml, read once."""
+    """All lists of names.toml, cached."""
     tables = tables_of(__file__, "names.toml")
     return record(Names, tables, software=record(Packages, tables["software"]))
 
 
 @dataclass(frozen=True)
 class SourceFacts:
-    """Facts about one veRL; empty if its source has another form, so that nothing is checked against it.
+    """Facts about one veRL; empty if its source has another form, which disables the checks.
 
-    `classes`: configuration class -> field -> annotation. `names`: kind -> the names that veRL registers (`loggers`,
-    `losses`, `estimators`, `engines`, `transfers`, `managers`, `agent_loops`, `tool_types`, `tool_formats`). `checked`:
-    configuration class -> the fields that it checks itself.
+    `classes`: configuration class -> field -> annotation. `names`: kind -> registered names (`loggers`, `losses`,
+    `estimators`, `engines`, `transfers`, `managers`, `agent_loops`, `tool_types`, `tool_formats`). `checked`:
+    configuration class -> fields that it checks itself.
     """
 
     classes: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class SourceFacts:
 
 @functools.cache
 def read(version: str, verl: Path | None) -> SourceFacts:
-    """The facts of veRL `version` in the folder `verl`: 0.1 s for the first time, then 1 ms."""
+    """The facts of veRL `version` in the folder `verl`: first 0.1 s, then 1 ms."""
     if verl is None:
         return SourceFacts(names=known_names().verl if version == NEWEST else {})
     asked = f"{verl} {verl.stat().st_mtime_ns} {_CLASSES} {_CHECKED} {_NAMES}"
@@ -143,7 +143,7 @@ def _classes(verl: Path) -> dict[str, dict[str, str]]:
 
 
 def _checked(verl: Path) -> dict[str, list[str]]:
-    """The fields that each class reads in its `__post_init__`, without that of models, which loads them: LOAD-3."""
+    """Fields that each class reads in its `__post_init__`, without model classes, which LOAD-3 loads."""
     found = {}
     for path in (path for pattern in _CHECKED for path in sorted(verl.glob(pattern))):
         for node in ast.parse(path.read_text("utf-8")).body:
@@ -171,14 +171,14 @@ def _names(verl: Path) -> dict[str, list[str]]:
 
 @functools.cache
 def layer_classes(transformers: Path) -> frozenset[str]:
-    """The classes in all model files of the transformers in this folder, in half a second; none where it is missing."""
+    """The classes in all model files of this transformers folder, in half a second; empty without the folder."""
     files = transformers.glob("models/*/modeling_*.py")
     return frozenset(name for file in files for name in _CLASS.findall(file.read_text("utf-8")))
 
 
 @functools.cache
 def server_options(sglang: Path) -> dict[str, list[str]]:
-    """The options of the server of the SGLang in this folder -> the values of its command line; [] is anything.
+    """Server options of this SGLang folder -> command-line values; [] means any.
 
     SGLang: `srt/server_args.py: ServerArgs`, and the lists named after an option (`ATTENTION_BACKEND_CHOICES`).
     """

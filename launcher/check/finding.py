@@ -1,4 +1,4 @@
-"""The findings of checks. findings.toml has their words; a rule gives the values in them."""
+"""The findings of checks. Their words are in findings.toml; a rule supplies the values."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,23 +21,23 @@ Settings = Mapping[str, Any]
 """Preset field -> value."""
 
 Words = dict[str, Any]
-"""Values for the words of a finding, where a rule has several with the same ones."""
+"""Values for the words of a finding, shared by several findings of a rule."""
 Row = Words
 """A row of findings.toml."""
 
 GROUPS: tuple[Group, ...] = ("config", "data", "model", "hardware", "software")
 LEVELS: tuple[Level, ...] = ("error", "warning", "info")
 REHEARSAL = "REHEARSAL"
-"""The id of a rehearsal's finding, which belongs to no rule."""
+"""The id of a rehearsal's finding, which has no rule."""
 TABLE = Path(__file__).parent / "findings.toml"
 _SEVERITY: Mapping[Level, Severity] = {"error": Severity.CRITICAL, "warning": Severity.WARN, "info": Severity.NOTICE}
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that stops a run (error), harms it (warning) or should be known (info).
+    """One fact that stops a run (error), harms it (warning) or is useful (info).
 
-    `id` names the rule (V3, P12 and DATA-2 of docs/reference/findings.md), `keys` the veRL keys it is about.
+    `id`: the rule (V3, P12 and DATA-2 of docs/reference/findings.md). `keys`: the veRL keys concerned.
     """
 
     id: str
@@ -69,7 +69,7 @@ class Finding:
 
     @property
     def change(self) -> Settings | None:
-        """The one safe change, if the first fix is one: preset field -> value."""
+        """The first fix as settings, if it is the one safe change: preset field -> value."""
         from launcher.preset.schema import FIELDS
         from launcher.preset.settle import setting_name
         from launcher.preset.yaml_text import value_of
@@ -87,7 +87,7 @@ class Finding:
         return next(((change.key, change.words) for change in changes), None)
 
     def as_json(self) -> dict[str, object]:
-        """One object of `check --json`; `change` and `rename` only if there is one."""
+        """One object of `check --json`; `change` and `rename` only if present."""
         found = {"id": self.id, "group": self.group, "level": self.level, "keys": list(self.keys)}
         found |= {"message": self.message, "fix": self.fix}
         offered = {"change": self.change, "rename": self.rename}
@@ -96,13 +96,13 @@ class Finding:
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> "Finding":
-        """Reads an object of `as_json`."""
+        """Reads an object written by `as_json`."""
         fixes = tuple(map(Fix.from_json, found["fixes"]))
         return cls(found["id"], found["group"], found["level"], tuple(found["keys"]), found["message"], fixes)
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings as people read them: errors first, then by group."""
+    """The findings in display order: errors first, then by group."""
     return sorted(findings, key=lambda each: (LEVELS.index(each.level), GROUPS.index(each.group)))
 
 
@@ -115,9 +115,9 @@ def found(
     fixes: Sequence[Fix] | None = None,
     **given: Any,
 ) -> Finding:
-    """Makes a finding of findings.toml: `ID`, or `ID.variant`, with the values of its words.
+    """Makes a finding of findings.toml: `ID` or `ID.variant`, with the values for its words.
 
-    Its keys, level and fixes are given where they depend on the case.
+    Keys, level and fixes are given if they depend on the case.
     """
     id, row = name.partition(".")[0], rows()[name]
     if keys is None:
@@ -129,12 +129,12 @@ def found(
 
 @cache
 def rows() -> dict[str, Row]:
-    """The variants of all findings by their names."""
+    """The variants of all findings by name."""
     return dict(_variants())
 
 
 def variants() -> dict[str, list[Row]]:
-    """The variants of each finding by its id."""
+    """The variants of each finding by id."""
     found: dict[str, list[Row]] = {}
     for name, row in rows().items():
         found.setdefault(name.partition(".")[0], []).append(row)
@@ -142,12 +142,12 @@ def variants() -> dict[str, list[Row]]:
 
 
 def levels(id: str) -> str:
-    """The levels that a finding can have: `error, info`."""
+    """The possible levels of a finding: `error, info`."""
     return ", ".join(dict.fromkeys(level for row in variants()[id] for level in row["level"].split(", ")))
 
 
 def setting(change: Settings) -> Fix:
-    """A fix that sets fields."""
+    """A fix that sets these fields."""
     return Fix(changes=tuple(Change(name, "set", (value,)) for name, value in change.items()))
 
 
@@ -181,7 +181,7 @@ def _words(text: str, given: Mapping[str, Any]) -> str:
 
 
 def _filled(fix: Fix, given: Mapping[str, Any]) -> Fix:
-    """A fix with the values of a case."""
+    """A fix with the values of a case filled in."""
 
     def change(each: Change) -> Change:
         values = tuple(value for written in each.values for value in _values(written, given))
@@ -192,7 +192,7 @@ def _filled(fix: Fix, given: Mapping[str, Any]) -> Fix:
 
 
 def _values(written: Any, given: Mapping[str, Any]) -> Iterator[Any]:
-    """The values of a setting: of "{name}" as they are given, several of a list."""
+    """The values of a setting: "{name}" replaced by the given value, or by several of a list."""
     if isinstance(written, list):
         yield [value for each in written for value in _values(each, given)]
     elif isinstance(written, str) and written[1:-1] in given and written == f"{{{written[1:-1]}}}":

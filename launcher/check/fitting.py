@@ -1,4 +1,4 @@
-"""Whether a run fits the memory, and which single change would make it fit."""
+"""Whether a run fits into memory, and which single change would make it fit."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -64,7 +64,7 @@ def _phases(subject: Subject, estimated: Estimate, total: int) -> Iterator[Findi
 
 
 def _host(subject: Subject, estimated: Estimate) -> Iterator[Finding]:
-    """Finding about host memory: Ray kills workers when it is 95 % full."""
+    """The finding about host memory: Ray kills workers at 95 %."""
     machine = subject.machine
     if machine.assumed or not machine.host_total:
         return
@@ -76,12 +76,12 @@ def _host(subject: Subject, estimated: Estimate) -> Iterator[Finding]:
 
 
 def _beyond_host(subject: Subject, estimated: Estimate) -> bool:
-    """Whether the host certainly lacks the memory; unknown for an assumed machine."""
+    """Whether host memory is certainly too small; False for an assumed machine."""
     return 0 < subject.machine.host_total * 0.95 < estimated.host
 
 
 def _free_share(subject: Subject, estimated: Estimate) -> Iterator[Finding]:
-    """vLLM requires its whole share free at its start, even if its KV cache is set to a small size."""
+    """vLLM needs its whole share free at its start, even with a small KV cache."""
     plan = estimated.plan
     if subject.machine.assumed or plan.utilisation is None or plan.of_free:
         return
@@ -100,7 +100,7 @@ def _free_share(subject: Subject, estimated: Estimate) -> Iterator[Finding]:
 
 
 def _longest_row(estimated: Estimate, total: int) -> Iterator[Finding]:
-    """The engine does not start if one row of the longest length does not fit into its KV cache."""
+    """The engine does not start if one row of maximum length exceeds its KV cache."""
     plan = estimated.plan
     if plan.utilisation is None or plan.of_free:
         return  # sglang takes what there is
@@ -134,7 +134,7 @@ def _short(plan: MemoryInputs, total: int, room: int, row: str) -> str:
 
 
 def _what_helps(subject: Subject, now: Estimate, worst: Phase, *, certain: bool) -> Fix:
-    """The first change with which everything is likely to fit, or if `certain` may fit; or else two changes."""
+    """The first change that likely makes everything fit (if `certain`: may make it fit); without one, two changes."""
     if worst.name == "reward model":
         return Fix(f"lower {_SCORING}, or use separate GPUs for the reward model (reward.model_own_gpus=true)")
     possible = list(_possible(subject, now))
@@ -160,7 +160,7 @@ def _what_helps(subject: Subject, now: Estimate, worst: Phase, *, certain: bool)
 
 
 def _possible(subject: Subject, now: Estimate) -> Iterator[tuple[Settings, Estimate]]:
-    """Changes with which engine and host have at least as much room as `now`, and the resulting estimates."""
+    """Changes that leave engine and host at least as much room as `now`, and their estimates."""
     # an engine that cannot start as it is has a finding of its own
     room = min(0, rollout_memory.row_room(now.plan, now.gpu_total))
     for change in candidates(subject):
@@ -172,13 +172,13 @@ def _possible(subject: Subject, now: Estimate) -> Iterator[tuple[Settings, Estim
 
 
 def _fits(estimated: Estimate, *, surely: bool = False) -> bool:
-    """Whether every phase is likely to fit; `surely`: whether none certainly exceeds the memory."""
+    """Whether every phase likely fits; `surely`: whether none certainly exceeds the memory."""
     total = estimated.gpu_total or 0
     return all((phase.gpu if surely else phase.gpu_high) <= total for phase in estimated.phases)
 
 
 def candidates(subject: Subject) -> Iterator[Settings]:
-    """The candidate changes, cheapest first; each is one decision for actor and critic together."""
+    """Candidate changes, cheapest first; each is one decision for actor and critic together."""
     estimated = estimate(subject)
     assert estimated is not None
     plan = estimated.plan
@@ -206,7 +206,7 @@ def candidates(subject: Subject) -> Iterator[Settings]:
 
 
 def _smaller(subject: Subject, plan: MemoryInputs) -> Iterator[Settings]:
-    """Smaller micro-batches: halves of the current ones, not below one row."""
+    """Smaller micro-batches: halves of the current ones, down to one row."""
     if subject.get("actor_rollout_ref.actor.use_dynamic_bsz", False):
         names = ("actor", "critic") if plan.critic else ("actor",)
         fields = [f"{name}.ppo_max_token_len_per_gpu" for name in names]

@@ -1,7 +1,7 @@
-"""The gate before a run: the preflight, and what happens when it finds an error.
+"""The gate before a run: the preflight, and its errors.
 
-A run of the queue passes it in two parts: `admit_ahead` when it is added, while others use the machine, and
-`admit_waiting` when it starts, which takes a second.
+A queued run passes it in two parts: `admit_ahead` on adding, while others use the machine, and `admit_waiting` at its
+start, which takes a second.
 """
 
 import contextlib
@@ -38,8 +38,8 @@ def admit(
 ) -> Preflight:
     """Makes the whole preflight of a preset on this machine; returns the part for run.yaml.
 
-    `prepare` makes files that the slower checks need; it is not called for a preset that is refused before. `narrate`
-    gets the warnings, and the errors of a forced start. Raises Refused for a preset that would fail, unless forced.
+    `prepare` makes files for the slower checks, unless the preset was refused before. `narrate` gets warnings, and the
+    errors of a forced start. Raises Refused for a preset that would fail, unless forced.
     """
     what = subject(loaded)
     findings = quick(what)
@@ -56,7 +56,7 @@ def admit(
 def admit_ahead(
     loaded: LoadedPreset, *, force: bool, narrate: Callable[[str], None], prepare: Callable[[], object]
 ) -> Checked:
-    """The preflight of a run that will start later, as if nothing else used the machine. Raises as `admit` does."""
+    """The preflight of a run that will start later, on an otherwise idle machine. Raises as `admit` does."""
     what = subject(loaded, on=here({**os.environ, **loaded.preset.env}).emptied())
     _refuse(loaded.name, quick(what), force)
     prepare()
@@ -67,7 +67,9 @@ def admit_ahead(
 
 
 def admit_waiting(loaded: LoadedPreset, ahead: Checked, *, force: bool) -> Preflight | None:
-    """The rest of a starting run's preflight; None if changed files need all checks again. Raises as `admit` does."""
+    """The remaining preflight of a starting run; None if changed files require all checks again. Raises as `admit`
+    does.
+    """
     what = subject(loaded)
     if stamps(what) != ahead.files:
         return None
@@ -77,9 +79,9 @@ def admit_waiting(loaded: LoadedPreset, ahead: Checked, *, force: bool) -> Prefl
 
 
 def stamps(what: Subject) -> dict[str, object]:
-    """Each path of this machine that the settings name, with time and size of the file or of a model's files.
+    """Each local path in the settings, with time and size of the file or of a model's files.
 
-    Other folders are left out, because they may change at any time.
+    Other folders are omitted, because they may change at any time.
     """
     found: dict[str, object] = {}
     for path in (Path(text) for setting in what.settings.values() for text in _paths(setting.value)):

@@ -1,4 +1,4 @@
-"""GPUs and their driver, disk, shared memory, limits; the preset's memory has a module of its own."""
+"""GPUs and their driver, disk, shared memory and limits; `fitting` checks the preset's memory."""
 
 import contextlib
 import errno
@@ -36,7 +36,7 @@ SOCKET = "/session_2026-01-01_00-00-00_000000_1234567/sockets/plasma_store"
 
 
 def checks(subject: Subject) -> Iterable[Finding]:
-    """The machine for this preset."""
+    """The findings about the machine for this preset."""
     if subject.machine.assumed:
         return
     if not subject.on_cpu and not subject.loaded.preset.cluster.submit:
@@ -50,7 +50,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
 
 
 def of_machine(machine: Machine, python: str) -> Iterator[Finding]:
-    """The machine without a preset."""
+    """The findings about the machine without a preset."""
     if machine.gpus:
         cards = ", ".join(f"{gpu.name} {gib(gpu.total)} GiB" for gpu in machine.gpus)
         nvml = _nvml()
@@ -71,7 +71,7 @@ def of_machine(machine: Machine, python: str) -> Iterator[Finding]:
 
 
 def gpus(machine: Machine, wanted: int) -> Iterator[Finding]:
-    """Other users of the GPUs that the run would use."""
+    """Other users of the requested GPUs."""
     for index, gpu in enumerate(machine.gpus[:wanted]):
         if gpu.used * 20 > gpu.total or gpu.others:
             holders = ", ".join(gpu.others) or "processes that are not visible from here"
@@ -79,7 +79,7 @@ def gpus(machine: Machine, wanted: int) -> Iterator[Finding]:
 
 
 def driver(python: str) -> Iterator[Finding]:
-    """The driver's CUDA against the CUDA that torch was built for, and GPUs older than bf16."""
+    """The driver's CUDA against that of torch, and GPUs older than bf16."""
     found = _nvml()
     if found is not None:
         cuda = None
@@ -89,7 +89,7 @@ def driver(python: str) -> Iterator[Finding]:
 
 
 def _nvml() -> tuple[str, int, list[tuple[int, int]]] | None:
-    """Version of the driver, its CUDA (13000 is 13.0), the compute capability of each GPU."""
+    """Driver version, its CUDA (13000 is 13.0), the compute capability of each GPU."""
     with contextlib.suppress(Exception):  # NVML's errors are its own class, made at import
         import pynvml
 
@@ -121,7 +121,7 @@ def _dotted(number: int) -> str:
 
 
 def checkpoints(subject: Subject) -> Iterator[Finding]:
-    """Room for the checkpoints that are on the disk at a time, the best ones included."""
+    """Room for the checkpoints that are on disk at one time, including the best ones."""
     every = subject.get("trainer.save_freq", -1)
     estimated = estimate(subject)
     if not isinstance(every, int) or every < 1 or estimated is None:
@@ -144,14 +144,14 @@ def checkpoints(subject: Subject) -> Iterator[Finding]:
 
 
 def disk(folder: Path, wanted: int, what: str) -> Iterator[Finding]:
-    """Free space where runs are kept."""
+    """Free space in the folder of runs."""
     free = _free(folder)
     if free is not None and free < wanted:
         yield found("HW-5.disk", free=amount(free), folder=folder, what=what, wanted=amount(wanted))
 
 
 def limits(several: bool) -> Iterator[Finding]:
-    """Shared memory and the limits of this login."""
+    """Shared memory and limits of this login."""
     shm = _free(SHM)
     if shm is None or shm < GIB:
         have = "is missing" if shm is None else f"has {amount(shm)} free"
@@ -170,7 +170,7 @@ def limits(several: bool) -> Iterator[Finding]:
 
 
 def ray_folder(env: Mapping[str, str]) -> Iterator[Finding]:
-    """Ray's session folder: the path of its sockets and its disk."""
+    """Ray's session folder: the length of its socket paths, and its disk."""
     name, sessions = _place("ray", env)
     length = len(f"{sessions}{SOCKET}".encode())
     if length > SOCKET_PATH:
@@ -182,7 +182,7 @@ def ray_folder(env: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def written(subject: Subject) -> Iterator[str]:
-    """The kinds of folders.toml that a run writes to: datasets by veRL's own class, what Triton and vLLM compile."""
+    """The kinds of folders.toml that a run writes to: datasets by veRL's class, files compiled by Triton and vLLM."""
     named = "compilation_config" in subject.names_below(f"{ROLLOUT}.engine_kwargs.vllm")  # which may turn it off
     compiles = subject.text(ENGINE) == "vllm" and not (subject.on_cpu or subject.flag(f"{ROLLOUT}.enforce_eager"))
     models = {str(subject.get(key) or subject.get(MODEL_PATH)) for key in (MODEL_PATH, CRITIC_PATH)}
@@ -197,7 +197,7 @@ def written(subject: Subject) -> Iterator[str]:
 
 
 def folders(env: Mapping[str, str], kinds: Iterable[str]) -> Iterator[Finding]:
-    """HW-10: whether a run can write to these folders, and to those of runs."""
+    """HW-10: whether a run can write to these folders, and to the folder of runs."""
     places = {kind: _place(kind, env) for kind in kinds}
     places["runs"] = "PPO_TUI_HOME" if "PPO_TUI_HOME" in os.environ else "HOME", paths.runs_dir()
     for kind, (variable, folder) in places.items():
@@ -211,14 +211,14 @@ def folders(env: Mapping[str, str], kinds: Iterable[str]) -> Iterator[Finding]:
 
 
 def _place(kind: str, env: Mapping[str, str]) -> tuple[str, Path]:
-    """The variable that decides where a run writes something, and that folder, by folders.toml."""
+    """The variable for a folder that a run writes to, and that folder, by folders.toml."""
     below: Mapping[str, str] = tables_of(__file__, "folders.toml")[kind]
     variable = next((name for name in below if env.get(name)), next(iter(below)))
     return variable, Path(env.get(variable) or "/tmp", below[variable]).expanduser()
 
 
 def _free(folder: Path) -> int | None:
-    """Free bytes for this user in a folder, or where it would be made."""
+    """Free bytes for this user in a folder or its future place."""
     with contextlib.suppress(OSError):
         return shutil.disk_usage(_existing(folder)).free
     return None

@@ -1,4 +1,4 @@
-"""Models that are not on this machine: whether the Hugging Face hub has the name, and whether it answers."""
+"""Models missing on this machine: whether the Hugging Face hub has the name and answers."""
 
 import http.client
 import re
@@ -21,7 +21,7 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", re.ASCII)
 
 
 def absent(name: str, key: str, env: Mapping[str, str], *, asks: bool = True) -> Iterator[Finding]:
-    """The finding for a name that is not a folder here. `asks`: the hub may be asked for it."""
+    """The finding for a name without a local folder. `asks`: the hub may be queried."""
     if models.is_toy(name):
         yield found("MODEL-0", key=key)
         return
@@ -54,13 +54,13 @@ def absent(name: str, key: str, env: Mapping[str, str], *, asks: bool = True) ->
 
 
 def fetched(name: str, env: Mapping[str, str]) -> bool:
-    """Whether a model comes from the hub at the start of a run: it is not here, and has the form of a name there."""
+    """Whether a model comes from the hub at the start of a run: it is missing here and has the form of a hub name."""
     here = models.is_toy(name) or models.folder_of(name, env) is not None
     return not (here or offline(env)) and _NAME.fullmatch(name) is not None
 
 
 def _nowhere(name: str, key: str) -> Finding:
-    """The finding for a path that does not exist, or an invalid name."""
+    """The finding for a missing path or an invalid name."""
     path = Path(name)
     if path.is_file():
         return found("MODEL-4.file", name=name, key=key)
@@ -70,7 +70,7 @@ def _nowhere(name: str, key: str) -> Finding:
 
 
 def _near(name: str, env: Mapping[str, str]) -> str:
-    """A model with a similar name: in the cache, or in the table."""
+    """A model with a similar name, in the cache or the table."""
     there = [each.name.removeprefix("models--").replace("--", "/") for each in models.hub_cache(env).glob("models--*")]
     tail = name.rpartition("/")[2]
     known = [*models.table(), *(f"{each}-Instruct" for each in models.table())]
@@ -80,7 +80,9 @@ def _near(name: str, env: Mapping[str, str]) -> str:
 
 
 def ask(name: str, env: Mapping[str, str]) -> int | str:
-    """The hub's answer to a request without a login for the model's config.json: HTTP status, or why there is none."""
+    """The hub's answer to a request without a login for the model's config.json: HTTP status, or the reason without
+    one.
+    """
     endpoint = env.get("HF_ENDPOINT") or SITE
     url = f"{endpoint.rstrip('/')}/{name}/resolve/main/config.json"
     try:
@@ -96,7 +98,7 @@ def ask(name: str, env: Mapping[str, str]) -> int | str:
 
 
 def logged_in(env: Mapping[str, str]) -> bool:
-    """Whether huggingface_hub has a token: in the environment, or from `hf auth login`."""
+    """Whether huggingface_hub has a token, in the environment or from `hf auth login`."""
     if env.get("HF_TOKEN") or env.get("HUGGING_FACE_HUB_TOKEN"):
         return True
     return Path(env.get("HF_TOKEN_PATH") or models.hub_home(env) / "token").expanduser().is_file()

@@ -1,9 +1,8 @@
-"""Checks drafts while they are edited, in a process of its own: `python -m launcher.check.live`.
+"""Checks drafts while they are edited, in a separate process: `python -m launcher.check.live`.
 
-Reads one JSON object a line (`path`, `text` of the preset) and replies to each with two: what is known at once
-(`command`, `rows` of the training files, `error`), then what takes up to a second (`findings`, `memory`,
-`machine`, and version and folder of `verl`). It ends with its input. The screen stays small and quick,
-whatever the checks import.
+Reads one JSON object per line (`path`, `text` of the preset) and sends two replies: at once `command`, `rows` of the
+training files and `error`; within a second `findings`, `memory`, `machine`, and version and folder of `verl`. Ends with
+its input. The screen stays small and fast, regardless of the checks' imports.
 """
 
 import sys
@@ -21,7 +20,7 @@ _RUN = Path("/RUN")  # stands for the folder of the run that there is not yet
 
 
 def replies(path: Path, text: str) -> Iterator[Mapping[str, object]]:
-    """The two replies about the preset that the file `path` would be with this text."""
+    """The two replies about a preset file `path` with this text."""
     from launcher.check import checks
     from launcher.preset.draft import Draft
     from launcher.preset.files import load_text

@@ -1,4 +1,4 @@
-"""Loads in advance, in veRL's interpreter, what a run loads by name: modules, classes, models, tokenizers.
+"""Loads the names of a run in advance, in veRL's interpreter: modules, classes, models, tokenizers.
 
 veRL: `verl/workers/config/model.py: HFModelConfig.__post_init__`, `verl/utils/import_utils.py`,
 `verl/workers/config/optimizer.py: build_optimizer`.
@@ -35,7 +35,7 @@ veRL: `verl/utils/import_utils.py: load_class_from_fqn`, `checkpoint_callback.py
 """
 
 UNBUILT = ("global_profiler", "trainer", "algorithm", "data")
-"""Blocks with a class that veRL does not build."""
+"""Blocks whose class veRL does not build."""
 
 Item = dict[str, Any]
 """A request to `ppo_tui_inside.probes.load_names`."""
@@ -51,7 +51,7 @@ class Loaded(Record):
 
 @dataclass(frozen=True)
 class Reply(Record):
-    """The results of the probe in the order of the items; empty if it did not end."""
+    """The probe's results in the order of the items; empty if it did not end."""
 
     loaded: tuple[Loaded, ...] = ()
 
@@ -72,7 +72,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
 
 
 def _items(subject: Subject) -> Iterator[tuple[str, Item]]:
-    """The items to load, each with the key that names it."""
+    """The items to load, each with its key."""
     blocks = [MODEL, *([f"{CRITIC}.model"] if subject.has_critic else [])]
     for block in blocks:
         value = subject.get(key := f"{block}.external_lib")
@@ -111,10 +111,10 @@ def _items(subject: Subject) -> Iterator[tuple[str, Item]]:
 
 
 def _built(subject: Subject) -> Iterator[tuple[str, Item]]:
-    """Blocks of veRL's configuration in which a key is set that their class checks itself and that no rule judges.
+    """Blocks of veRL's configuration with a set key that their class checks itself and no rule judges.
 
-    A key counts as set where another one refers to it: the profilers of all workers follow `global_profiler`.
-    veRL: the `__post_init__` of the classes that `verl/utils/config.py: omega_conf_to_dataclass` makes.
+    A key referred to by another key also counts: the profilers of all workers follow `global_profiler`. veRL: the
+    `__post_init__` of the classes that `verl/utils/config.py: omega_conf_to_dataclass` makes.
     """
     given = {key for key, each in subject.settings.items() if each.source == "override" and subject.is_set(key)}
     if not given or subject.verl is None or not isinstance(subject.config, str) or not subject.at_least("0.9.0"):
@@ -136,7 +136,7 @@ def _built(subject: Subject) -> Iterator[tuple[str, Item]]:
 
 
 def _rows(subject: Subject) -> Iterator[tuple[str, Item]]:
-    """The user's own data set, made of the first rows: veRL requires the column raw_prompt of it (0.9 on).
+    """The user's data set class on the first rows, which must yield the column raw_prompt (0.9 on).
 
     veRL: `verl/trainer/ppo/v1/trainer_base.py: PPOTrainer._fetch_one_gen_batch`.
     """
@@ -170,7 +170,7 @@ def _agents(subject: Subject) -> Iterator[tuple[str, Item]]:
 
 
 def _use(subject: Subject, kind: str, since: str) -> Item:
-    """What veRL passes to a class of this kind, and which methods it calls, from the version that they were read in."""
+    """The arguments that veRL passes to a class of this kind, and the methods that it calls, from `since` on."""
     if not subject.at_least(since):
         return {}
     known = known_names()
@@ -183,7 +183,7 @@ def _class(subject: Subject, path: str, name: str, base: str, use: Item) -> Iter
 
 
 def _models(subject: Subject) -> Iterator[tuple[str, Item]]:
-    """The models on this machine except the toy's own, with the preset's changes of their configurations."""
+    """The models on this machine, except the toy's, with the preset's changes to their configurations."""
     seen = set()
     for key, block in ((MODEL_PATH, MODEL), (CRITIC_PATH, f"{CRITIC}.model")):
         name = str(subject.get(key) or "")

@@ -1,4 +1,4 @@
-"""This login: leftover Ray processes, variables, what happens at log-out, the terminal."""
+"""This login: leftover Ray processes, variables, effects of a logout, the terminal."""
 
 import contextlib
 import getpass
@@ -30,13 +30,13 @@ ESCAPE_TIME = 100  # milliseconds from which a lone Escape feels late
 
 
 def checks(subject: Subject) -> Iterable[Finding]:
-    """The login for this preset."""
+    """The findings about the login for this preset."""
     if not subject.machine.assumed:
         yield from of_login(os.environ, joins=bool(subject.loaded.preset.cluster.address))
 
 
 def of_login(env: Mapping[str, str], *, joins: bool = False) -> Iterator[Finding]:
-    """Everything; `joins`: the run joins a Ray cluster on purpose."""
+    """All findings; `joins`: the run joins a Ray cluster on purpose."""
     yield from ray_left()
     yield from ray_sessions(RAY_SESSIONS)
     if env.get("RAY_ADDRESS") and not joins:
@@ -48,7 +48,7 @@ def of_login(env: Mapping[str, str], *, joins: bool = False) -> Iterator[Finding
 
 
 def ray_left() -> Iterator[Finding]:
-    """Ray instances of this user, and processes without the leader of their session, by the run whose they are."""
+    """Ray instances of this user, and processes without a session leader, by run."""
     found_of = defaultdict[tuple[str, Path, bool], list[psutil.Process]](list)
     for process in psutil.process_iter(["name", "uids"]):
         with contextlib.suppress(psutil.Error, OSError):
@@ -82,7 +82,7 @@ def _lives(process: psutil.Process) -> bool:
 
 
 def ray_sessions(folder: Path) -> Iterator[Finding]:
-    """Session folders of ended runs: they grow to tens of GiB."""
+    """Session folders of ended runs, which grow to tens of GiB."""
     sessions = list(folder.glob("session_2*")) if folder.is_dir() else []
     if len(sessions) < 3:
         return
@@ -99,7 +99,7 @@ def ray_sessions(folder: Path) -> Iterator[Finding]:
 
 
 def ports(file: Path) -> Iterator[Finding]:
-    """Ray, vLLM and torch take some tens of ports a run."""
+    """Free ports; Ray, vLLM and torch use tens of them per run."""
     with contextlib.suppress(OSError, ValueError):
         first, last = map(int, file.read_text().split())
         if last - first < 1000:
@@ -107,7 +107,7 @@ def ports(file: Path) -> Iterator[Finding]:
 
 
 def at_logout(logind: Path, linger: Path) -> Iterator[Finding]:
-    """Some systems kill everything of a user who logs out."""
+    """Systems that kill a user's processes at logout."""
     settings = [logind, *sorted(logind.with_suffix(".conf.d").glob("*.conf"))]
     kills = False
     for file in settings:

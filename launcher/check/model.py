@@ -20,11 +20,11 @@ CONFIG = "actor_rollout_ref.model.hf_config_path"
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "tokenizer_config.json")
 
 FolderCheck = Callable[[Subject, str, str, Path], Iterable[Finding]]
-"""Checks the folder of a name that is the value of a key."""
+"""A check of the folder that a key's value names."""
 
 
 def shape(subject: Subject) -> Iterable[Finding]:
-    """Findings from the model's sizes: P17, P26 and the division of its heads. Quick."""
+    """Findings from the model's sizes: P17, P26 and the division of its heads. Fast."""
     facts = models.facts(str(subject.get(MODEL_PATH)), subject.env)
     if facts is None:
         return
@@ -53,7 +53,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
 
 
 def _here_or_absent(subject: Subject, name: str, key: str, check: FolderCheck) -> Iterator[Finding]:
-    """Errors of a folder; for a missing one, or an incomplete one in the cache, the answer of the hub."""
+    """Errors of a folder; for a missing or incomplete cached one, the hub's answer."""
     folder = models.folder_of(name, subject.env)
     found = list(check(subject, name, key, folder)) if folder else []
     # what the hub's cache lacks is fetched, as the whole model is
@@ -66,7 +66,7 @@ def _here_or_absent(subject: Subject, name: str, key: str, check: FolderCheck) -
 
 
 def _heads(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
-    """Heads are shared among the GPUs of an engine, and among those that share a sequence."""
+    """Heads divide among the GPUs of an engine, and among those that share a sequence."""
     heads, kv = facts.sizes.heads, facts.sizes.kv_heads
     tensor = subject.get(TENSOR, 1)
     if isinstance(tensor, int) and not _shared(heads, kv, tensor):
@@ -79,7 +79,7 @@ def _heads(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
 
 
 def _shared(heads: int, kv: int, gpus: int) -> bool:
-    """Whether so many GPUs can share the heads: key heads divide evenly, or the same number of GPUs shares each."""
+    """Whether `gpus` GPUs can share the heads: key-value heads divide evenly, or equal numbers of GPUs share each."""
     return gpus <= 1 or (heads % gpus == 0 and (kv % gpus == 0 or gpus % max(1, kv) == 0))
 
 
@@ -90,9 +90,9 @@ def _counted(heads: int, kv: int) -> str:
 def _context(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
     """P17, MODEL-2: lengths against the model's context.
 
-    veRL: `verl/workers/rollout/vllm_rollout/vllm_async_server.py`: up to 0.6 prompt and response together are the
-    engine's context, which it refuses beyond the model's; from 0.7 on its context is the model's, and a response ends
-    there. That of the CPU platform writes on, beyond what the model has learned.
+    veRL: `verl/workers/rollout/vllm_rollout/vllm_async_server.py`: up to 0.6 the engine's context is prompt plus
+    response, and vLLM refuses more than the model's. From 0.7 on it is the model's, and responses end there. On the CPU
+    platform, responses continue beyond it.
     """
     context = facts.sizes.context
     longest, limit = subject.get(MODEL_LENGTH), context
@@ -114,7 +114,7 @@ def _broken(variant: str, name: str, key: str, folder: Path, **words: Any) -> Fi
 
 
 def _model(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Finding]:
-    """A model on disk: configuration and weights."""
+    """Checks configuration and weights of a local model."""
     if not (folder / "config.json").is_file() and (folder / "adapter_config.json").is_file():
         yield _broken("adapter", name, key, folder)
         return
@@ -136,7 +136,7 @@ def _model(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Find
 
 
 def _config(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Finding]:
-    """Checks that config.json names the kind of model."""
+    """Checks that config.json names the model type."""
     file = folder / "config.json"
     if not file.is_file():
         yield _broken("checkpoint" if _of_checkpoint(folder) else "empty", name, key, folder, lacks="config.json")
@@ -152,7 +152,7 @@ def _config(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Fin
 
 
 def _tokenizer(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Finding]:
-    """The actor's tokenizer, with a chat template."""
+    """Checks the actor's tokenizer and its chat template."""
     yield from _any_tokenizer(subject, name, key, folder)
     own = subject.get(TEMPLATE)
     if own and "{" not in str(own):
@@ -167,12 +167,12 @@ def _any_tokenizer(subject: Subject, name: str, key: str, folder: Path) -> Itera
 
 
 def _of_checkpoint(folder: Path) -> bool:
-    """Whether it is the folder of a checkpoint."""
+    """Whether the folder belongs to a checkpoint."""
     return any(any(each.glob("model_world_size_*")) for each in (folder, folder / "actor", folder.parent))
 
 
 def has_tokenizer(folder: Path) -> bool:
-    """Whether there is a tokenizer in this folder."""
+    """Whether this folder has a tokenizer."""
     return any((folder / each).is_file() for each in TOKENIZERS)
 
 

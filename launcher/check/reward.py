@@ -1,7 +1,7 @@
-"""Tries a reward function on real rows before the run, in a process of its own and with a time limit.
+"""Tries a reward function on real rows before the run, in a separate process with a time limit.
 
-veRL loads it after the models and does not stop when it fails: prompts whose score raises are dropped, and a run fails
-only when none is left.
+veRL loads it after the models and does not stop when it fails: it drops prompts whose score raises an exception, and a
+run fails only when none is left.
 """
 
 import math
@@ -47,7 +47,7 @@ MADE_UP: list[dict[str, object]] = [
 
 @dataclass(frozen=True)
 class Failure(Record):
-    """Where the function failed: `stage` is find, load, call or value; `names` are the functions of the file."""
+    """Where the function failed: `stage` is find, load, call or value; `names`: the functions in the file."""
 
     stage: str = "call"
     type: str = ""
@@ -58,7 +58,7 @@ class Failure(Record):
 
 @dataclass(frozen=True)
 class Scored(Record):
-    """The reply of `ppo_tui_inside.probes.score_rows`: scores, an error of the function, or why there is no reply."""
+    """The reply of `ppo_tui_inside.probes.score_rows`: scores, the function's error, or the reason without one."""
 
     failed: str | None = None
     timeout: bool = False
@@ -72,7 +72,7 @@ class Scored(Record):
 
 @dataclass(frozen=True)
 class Trial:
-    """The result. `scores` are those of `calls` in order; `seconds` is the time per call."""
+    """The result. `scores` are in the order of `calls`; `seconds`: time per call."""
 
     findings: tuple[Finding, ...]
     calls: tuple[Mapping[str, Any], ...] = ()
@@ -89,7 +89,7 @@ class Trial:
 
 
 def checks(subject: Subject) -> Iterable[Finding]:
-    """The preset's own reward function, if it has one, on eight of its training rows."""
+    """The preset's own reward function, if any, on eight training rows."""
     path = subject.get(REWARD)
     if not path:
         return
@@ -114,7 +114,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
 
 
 def _filtered(subject: Subject, trial: Trial, name: str) -> Iterable[Finding]:
-    """REWARD-7: the reward function returns the metric by which groups are filtered.
+    """REWARD-7: the reward function returns the metric of the group filter.
 
     veRL: `verl/trainer/ppo/v1/replay_buffer.py: _dapo_filtered_keys`; the reward managers add acc to a plain number.
     """
@@ -197,22 +197,22 @@ def try_out(
 
 
 PLAIN = ("right", "wrong", "empty")
-"""Responses to each row."""
+"""The kinds of responses tried on each row."""
 
 
 def _responses(truth: Any, extra: Mapping[str, Any]) -> dict[str, str]:
-    """Responses that a model might give; the right one has every usual form at once."""
+    """Possible responses of a model; the right one has all usual answer formats at once."""
     worked = extra.get("answer") or ""
     right = f"<think>\n{worked}\n</think>\n<answer>{truth}</answer>\nIt is \\boxed{{{truth}}}.\n#### {truth}"
     return {"right": right, "wrong": "I do not know.\n#### 123456789", "empty": ""}
 
 
 EARNS_NOTHING = ("empty", "format alone", "digits", "prompt copied")
-"""Responses that have no answer."""
+"""Responses without an answer."""
 
 
 def _degenerate(truth: Any, question: str) -> dict[str, str]:
-    """Responses of a model that has collapsed or games its reward; the last two have the right answer."""
+    """Responses of a collapsed or reward-hacking model; the last two have the right answer."""
     return {
         "format alone": "<think>\n\n</think>\n<answer></answer>\nIt is \\boxed{}.\n####",
         "digits": " ".join(map(str, range(1000))),
@@ -223,7 +223,7 @@ def _degenerate(truth: Any, question: str) -> dict[str, str]:
 
 
 def _question(row: Mapping[str, Any]) -> str:
-    """The question of a row: the last message, or the one in its extra_info."""
+    """The question of a row: its last message, or the one in extra_info."""
     prompt = row.get("prompt")
     if isinstance(prompt, Sequence) and not isinstance(prompt, str) and prompt and isinstance(prompt[-1], Mapping):
         return str(prompt[-1].get("content") or "")
@@ -255,7 +255,7 @@ def _suspicious(file: Path, name: str, scores: tuple[float, ...]) -> Iterable[Fi
 
 
 def _failure(file: Path, name: str, error: Failure) -> Trial:
-    """What went wrong in one sentence."""
+    """The failure in one sentence."""
     where = f"{file.name}, line {error.line}" if error.line else file.name
     what = clean(": ".join(part for part in (error.type, error.text) if part))
     words: Words = {"name": name, "file": file.name, "where": where, "what": what, "signature": SIGNATURE}

@@ -1,4 +1,4 @@
-"""What the rows of the data files mean for a run: scores, lengths, batches."""
+"""Consequences of the data rows for a run: scores, lengths, batches."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -19,10 +19,11 @@ REWARD = "reward.custom_reward_function.path"
 
 @dataclass(frozen=True)
 class Rows(Record):
-    """The reply of `ppo_tui_inside.probes.read_rows` about a file, or in `failed`, `missing` or `problem` why not.
+    """The reply of `ppo_tui_inside.probes.read_rows` about a file; otherwise the reason in `failed`, `missing` or
+    `problem`.
 
-    Of the `measured` rows, `unshaped` have no list of messages, `untrue` no ground truth, `null` an empty one,
-    `unlike` (such as `unlike_one`) one that veRL's scorer never finds, `unmapped` an extra_info that is not a mapping.
+    Counts among the `measured` rows: `unshaped`: no list of messages. `untrue`: no ground truth. `null`: an empty one.
+    `unlike` (such as `unlike_one`): one that veRL's scorer never matches. `unmapped`: extra_info is not a mapping.
     """
 
     file: str = ""
@@ -43,21 +44,21 @@ class Rows(Record):
     unlike_one: str = ""
     media: str | None = None
     alike: int = 0
-    """Of the measured rows, those with the most frequent prompt."""
+    """Number of measured rows with the most frequent prompt."""
     examples: tuple[dict[str, object], ...] = ()
     lengths: dict[str, int] = field(default_factory=dict)
-    """Tokens of prompts, with the number of prompts."""
+    """Prompt length in tokens -> number of prompts."""
     cut: int = 0
-    """Prompts with a message that the chat template leaves out or cuts, such as `cut_one`."""
+    """Prompts with a message that the chat template omits or truncates, such as `cut_one`."""
     cut_one: str = ""
     printed: int = 0
-    """Prompts into which the chat template writes a message as Python does, such as `printed_one`."""
+    """Prompts with a message that the chat template formats as a Python object, such as `printed_one`."""
     printed_one: str = ""
     template_problem: str | None = None
 
     @property
     def why(self) -> str | None:
-        """Why the file could not be read."""
+        """Why the file is unreadable."""
         return self.problem or self.failed or (self.missing and f"the package {self.missing} is missing")
 
 
@@ -71,12 +72,12 @@ def known_source(source: str) -> bool:
 
 
 def scored_by_verl(subject: Subject) -> bool:
-    """Whether veRL's own functions give the scores."""
+    """Whether veRL's own functions compute the scores."""
     return not subject.get(REWARD) and subject.get("reward.reward_model.enable") is not True
 
 
 def sources(subject: Subject, train: Found, val: Found) -> Iterator[Finding]:
-    """P31: what gives the score. A run fails when no row of a batch has one."""
+    """P31: the source of the score. A run fails if no row of a batch has one."""
     if not scored_by_verl(subject):
         return
     unknown: list[str] = []
@@ -101,7 +102,7 @@ def sources(subject: Subject, train: Found, val: Found) -> Iterator[Finding]:
 
 
 def alike(key: str, rows: Found) -> Iterator[Finding]:
-    """DATA-4: a column has one type in all files of a list, because the package datasets cannot join others."""
+    """DATA-4: a column has one type in all files of a list; the package datasets cannot join others."""
     first: dict[str, tuple[str, str]] = {}
     for each in rows:
         for name, kind in each.types.items():
@@ -120,7 +121,7 @@ def alike(key: str, rows: Found) -> Iterator[Finding]:
 
 
 def loops(subject: Subject, key: str, rows: Found) -> Iterator[Finding]:
-    """AGENT-1: the agent loops that the column agent_name names are veRL's, or those of the configuration file.
+    """AGENT-1: the agent loops in the column agent_name are veRL's, or defined in the configuration file.
 
     veRL: `verl/experimental/agent_loop/agent_loop.py: AgentLoopWorker._run_agent_loop`.
     """
@@ -141,7 +142,7 @@ def loops(subject: Subject, key: str, rows: Found) -> Iterator[Finding]:
 
 
 def agents(subject: Subject, train: Found) -> Iterator[Finding]:
-    """AGENT-5: tools are only called where a column of the data, or the default, names the agent loop for it."""
+    """AGENT-5: tools are called only if a data column or the default names the agent loop with tools."""
     given = [key for key in (*TOOLS, ENABLED) if subject.get(key)]
     named = all("agent_name" in each.columns for each in train)
     if not given or named or subject.get(LOOP) != SINGLE or not subject.at_least("0.7.0"):
@@ -150,13 +151,13 @@ def agents(subject: Subject, train: Found) -> Iterator[Finding]:
 
 
 def validates(subject: Subject) -> bool:
-    """Whether the run validates at all."""
+    """Whether the run has validations."""
     every = subject.get("trainer.test_freq", -1)
     return bool(subject.get("trainer.val_before_train", True)) or (isinstance(every, int) and every > 0)
 
 
 def truths(subject: Subject, key: str, file: str, rows: Rows) -> Iterator[Finding]:
-    """REWARD-6: ground truths that veRL's own functions never match; an error when no row to train on has another one.
+    """REWARD-6: ground truths that veRL's own functions never match; an error if no training row has another one.
 
     veRL: `verl/utils/reward_score/gsm8k.py: compute_score`.
     """
@@ -172,7 +173,9 @@ def truths(subject: Subject, key: str, file: str, rows: Rows) -> Iterator[Findin
 
 
 def prompts(subject: Subject, rows: Found) -> Iterator[Finding]:
-    """DATA-5 and DATA-6: prompts that are all alike, and those that the chat template cuts or prints as structures."""
+    """DATA-5 and DATA-6: prompts that are all equal, and prompts that the chat template truncates or formats as
+    objects.
+    """
     measured, cut = sum(each.measured for each in rows), sum(each.cut for each in rows)
     alike = max((each.alike for each in rows), default=0)
     if 2 * alike > measured and (measured >= _FEW or alike == measured):
@@ -186,7 +189,7 @@ def prompts(subject: Subject, rows: Found) -> Iterator[Finding]:
 
 
 def lengths(subject: Subject, files: Found, tokenizer: bool) -> Iterator[Finding]:
-    """How many prompts are longer than data.max_prompt_length; `tokenizer`: whether there is one here."""
+    """The number of prompts over data.max_prompt_length; `tokenizer`: whether one is available."""
     limit = subject.get("data.max_prompt_length", 512)
     problem = next((each.template_problem for each in files if each.template_problem is not None), None)
     if problem is not None:
@@ -208,7 +211,7 @@ def lengths(subject: Subject, files: Found, tokenizer: bool) -> Iterator[Finding
 
 
 def _unanswered(subject: Subject, files: Found) -> Iterator[Finding]:
-    """P18: the engine refuses a prompt that fills its whole context; a run without any other ends in its first step."""
+    """P18: the engine refuses a prompt that fills its context; a run with only such prompts ends in its first step."""
     room, shortest = subject.whole(MODEL_LENGTH), min((int(each) for file in files for each in file.lengths), default=0)
     if room is not None and shortest >= room and not subject.on_cpu:
         longest = subject.get("data.max_prompt_length", 512) + subject.get("data.max_response_length", 512)
@@ -216,7 +219,7 @@ def _unanswered(subject: Subject, files: Found) -> Iterator[Finding]:
 
 
 def validation(subject: Subject, rows: Found) -> Iterator[Finding]:
-    """The finding about a validation set without rows after filtering, which veRL cannot open."""
+    """The finding about a validation set that is empty after filtering, which veRL cannot open."""
     limit = subject.get("data.max_prompt_length", 512)
     total, long, longest = _measured(rows, limit)
     if drops(subject) and total and long == total:
@@ -229,7 +232,7 @@ def drops(subject: Subject) -> bool:
 
 
 def _measured(found: Found, limit: object) -> tuple[int, int, int]:
-    """Prompts that were measured, those that are longer than the limit, and the longest."""
+    """The numbers of measured and of over-long prompts, and the longest length."""
     counts = [(int(length), count) for each in found for length, count in each.lengths.items()]
     if not isinstance(limit, int):
         return 0, 0, 0
@@ -238,7 +241,7 @@ def _measured(found: Found, limit: object) -> tuple[int, int, int]:
 
 
 def batches(subject: Subject, files: Found) -> Iterator[Finding]:
-    """P6, P7, P34b: rows against batch size and steps; the learning rates of a run whose steps the rows decide."""
+    """P6, P7, P34b: rows against batch size and steps; learning rates of a run whose steps depend on the rows."""
     rows, batch = sum(each.rows for each in files), subject.get("data.train_batch_size", 1024)
     limit = subject.get("data.train_max_samples", -1)
     if not isinstance(batch, int) or batch < 1:

@@ -1,6 +1,6 @@
-"""What is installed in veRL's environment, against what this veRL requires; each gap with the command that closes it.
+"""The packages in veRL's environment against this veRL's requirements; each gap with the command that closes it.
 
-Every version of veRL is checked against the requirements of its own package metadata.
+The requirements come from the metadata of the installed veRL.
 """
 
 import contextlib
@@ -39,13 +39,13 @@ TRACE = "actor_rollout_ref.rollout.trace.backend"
 ENGINES = {"vllm": "vllm", "sglang": "sglang", "trtllm": "tensorrt-llm"}
 """Rollout engine -> its package."""
 REMOTE = ("data.train_files", "data.val_files", MODEL_PATH, CRITIC_PATH, TOKENIZER)
-"""Keys whose paths veRL reads on the machine of the run."""
+"""Keys whose paths veRL reads on the run's machine."""
 _PATIENCE = 5.0  # seconds for a tracker's answer
 
 
 @dataclass(frozen=True)
 class Use:
-    """The requirements of a run on the software."""
+    """The software requirements of a run."""
 
     gpu: bool
     engine: str
@@ -58,7 +58,7 @@ class Use:
 
 
 def checks(subject: Subject) -> Iterable[Finding]:
-    """The software for this preset."""
+    """The findings about the software for this preset."""
     if subject.machine.assumed:
         return
     loggers = subject.get("trainer.logger") or []
@@ -90,7 +90,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
 
 
 def _compiler(subject: Subject) -> Iterator[Finding]:
-    """SW-15: what Triton compiles with. Triton: `runtime/build.py: _build`."""
+    """SW-15: Triton's compiler. Triton: `runtime/build.py: _build`."""
     path = subject.env.get("PATH")
     if not subject.env.get("CC") and not any(shutil.which(name, path=path) for name in ("gcc", "clang", "cc")):
         yield found("SW-15.compiler")
@@ -100,7 +100,7 @@ def _compiler(subject: Subject) -> Iterator[Finding]:
 
 
 def _profiler(subject: Subject) -> Iterator[Finding]:
-    """SW-2: what the profiler nsys requires. veRL: `main_ppo.py: run_ppo`; Ray: `runtime_env/nsight.py`."""
+    """SW-2: the requirements of the profiler nsys. veRL: `main_ppo.py: run_ppo`; Ray: `runtime_env/nsight.py`."""
     steps = subject.get("global_profiler.steps")
     if subject.on_cpu or not steps or subject.text("global_profiler.tool") != "nsys":
         return
@@ -110,7 +110,7 @@ def _profiler(subject: Subject) -> Iterator[Finding]:
 
 
 def _remote(subject: Subject) -> Iterator[Finding]:
-    """SW-14: remote paths, each with what reads it. veRL: `verl/utils/fs.py: copy_to_local`."""
+    """SW-14: remote paths and the programs that read them. veRL: `verl/utils/fs.py: copy_to_local`."""
     values = [(key, subject.get(key)) for key in REMOTE]
     named = [(str(path), key) for key, value in values for path in (value if isinstance(value, list) else [value])]
     for path, key in dict(reversed(named)).items():
@@ -141,7 +141,7 @@ def _transfer(python: str, backend: str) -> Iterator[Finding]:
 
 
 def _flashinfer(python: str, attention: Any) -> Iterator[Finding]:
-    """SW-6: FlashInfer, which veRL chooses for the attention of SGLang from 0.5.12 on.
+    """SW-6: FlashInfer, veRL's attention for SGLang from 0.5.12 on.
 
     veRL: `verl/workers/rollout/sglang_rollout/async_sglang_server.py: launch_server`.
     """
@@ -155,7 +155,7 @@ def _flashinfer(python: str, attention: Any) -> Iterator[Finding]:
 
 
 def _required(python: str, name: str, package: str, **words: Any) -> Iterator[Finding]:
-    """The finding `name` where a package that the value of a key requires is missing."""
+    """The finding `name` for a missing package that the value of a key requires."""
     with contextlib.suppress(UserError):
         env = verl_env.probe(python)
         if env.verl and package not in env.packages:
@@ -169,7 +169,7 @@ def usual(machine: Machine) -> Use:
 
 
 def check_packages(python: str, use: Use, own: Path | None = None) -> Iterator[Finding]:
-    """All findings about the packages of the interpreter `python`; `own` is a veRL that replaces the installed one."""
+    """All findings about packages of the interpreter `python`; `own`: a veRL that replaces the installed one."""
     try:
         env = verl_env.of(python, own)
     except UserError as error:
@@ -196,7 +196,7 @@ def check_packages(python: str, use: Use, own: Path | None = None) -> Iterator[F
 
 
 def _requirements(env: VerlEnv, use: Use) -> Iterator[Finding]:
-    """The requirements in the metadata of the installed veRL, with the extra of the engine, and of `PARTNERS`."""
+    """The requirements in the installed veRL's metadata, with the engine's extra, and of `PARTNERS`."""
     from packaging.requirements import Requirement
 
     for name, range_ in wanted(env.requires, use.engine if use.gpu else "").items():
@@ -216,7 +216,7 @@ def _requirements(env: VerlEnv, use: Use) -> Iterator[Finding]:
 
 @functools.cache
 def wanted(requires: tuple[str, ...], extra: str) -> Mapping[str, str]:
-    """The range of versions per package in these requirements of veRL; the ranges of the extra replace others."""
+    """Version range per package in veRL's requirements; ranges of the extra replace others."""
     from packaging.requirements import InvalidRequirement, Requirement
 
     names = {name.lower().replace("_", "-"): name for name in verl_env.PACKAGES}
@@ -236,7 +236,7 @@ def wanted(requires: tuple[str, ...], extra: str) -> Mapping[str, str]:
 
 
 def _queue(env: VerlEnv, use: Use) -> Iterator[Finding]:
-    """P4, P5: packages of the trainer that plain `pip install verl` does not bring."""
+    """P4, P5: trainer packages that plain `pip install verl` omits."""
     if use.v1 and "TransferQueue" not in env.packages:
         yield found("P4", verl=env.verl, fix=_install(env, known_names().software.queue))
     if "orjson" not in env.packages and versions.number(env.verl or "") >= (0, 7, 1):
@@ -244,7 +244,7 @@ def _queue(env: VerlEnv, use: Use) -> Iterator[Finding]:
 
 
 def _engine(env: VerlEnv, use: Use) -> Iterator[Finding]:
-    """The rollout engine, and a torch that knows GPUs."""
+    """Checks the rollout engine and that torch has CUDA."""
     if not use.gpu:
         return
     torch, package = env.packages.get("torch"), ENGINES.get(use.engine)
@@ -272,7 +272,7 @@ def _engine(env: VerlEnv, use: Use) -> Iterator[Finding]:
 
 
 def _attention(env: VerlEnv, use: Use) -> Iterator[Finding]:
-    """flash-attn, which veRL's critic requires regardless of the configuration."""
+    """Checks flash-attn, which veRL's critic requires regardless of the configuration."""
     if not use.gpu or "flash-attn" in env.packages:
         return
     fallback = env.verl == SUPPORTED
@@ -284,7 +284,7 @@ def _attention(env: VerlEnv, use: Use) -> Iterator[Finding]:
 
 
 def _trackers(env: VerlEnv, use: Use) -> Iterator[Finding]:
-    """The chosen loggers; a missing one ends the run only after the whole start."""
+    """Checks the chosen loggers; a missing one ends the run only after its whole start."""
     for name in use.loggers:
         package = name.replace("_", "-")
         if package in known_names().software.trackers and package not in env.packages:
@@ -294,7 +294,7 @@ def _trackers(env: VerlEnv, use: Use) -> Iterator[Finding]:
 
 
 def _online(name: str, needs: Mapping[str, Any], use: Use) -> Iterator[Finding]:
-    """SW-9, SW-12: a login and a network for a tracker that is not offline."""
+    """SW-9, SW-12: login and network for an online tracker."""
     env, (mode, *modes), (variable, usual) = use.env, needs["mode"], needs["url"]
     if env.get(mode, "").lower() in modes:
         return
@@ -308,7 +308,7 @@ def _online(name: str, needs: Mapping[str, Any], use: Use) -> Iterator[Finding]:
 
 
 def _unreachable(url: str) -> str | None:
-    """Why no connection to the server, or to the proxy in front of it, can be made; None where it can."""
+    """Why the server or its proxy is unreachable; None if it is reachable."""
     try:
         urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=_PATIENCE).close()
     except urllib.error.HTTPError:
@@ -322,7 +322,7 @@ def _unreachable(url: str) -> str | None:
 
 def _bytecode(env: VerlEnv) -> Iterator[Finding]:
     """SW-13: packages without bytecode, as in images with PYTHONDONTWRITEBYTECODE. About ten processes of a run import
-    torch, most of them one after another.
+    torch, mostly one after another.
     """
     if env.uncompiled is not None:
         yield found(
@@ -331,7 +331,7 @@ def _bytecode(env: VerlEnv) -> Iterator[Finding]:
 
 
 def _ours() -> Iterator[Finding]:
-    """Packages of ppo-tui itself."""
+    """Checks the packages of ppo-tui itself."""
     try:
         metadata.version("nvidia-ml-py")
     except metadata.PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""What is checked: a preset's effective configuration, and the machine that it is for."""
+"""The subject of a check: a preset's effective configuration, and its machine."""
 
 import os
 from collections.abc import Mapping
@@ -26,16 +26,16 @@ _LIBRARIES = (f"{MODEL}.external_lib", f"{CRITIC}.model.external_lib")
 
 @dataclass(frozen=True, kw_only=True)
 class Subject(PlacedConfig):
-    """A preset for one version of veRL on one machine, and what the checks read in addition.
+    """A preset for one version of veRL on one machine, and additional input of checks.
 
-    `static`: checks run no program, import no file and open no address that the preset names.
+    `static`: checks run no program, import no file and open no address from the preset.
     """
 
     static: bool = False
 
     @property
     def joins_cluster(self) -> bool:
-        """Whether the run goes to a Ray cluster, which has other CPUs and GPUs than this machine."""
+        """Whether the run goes to a Ray cluster, whose CPUs and GPUs are not this machine's."""
         return self.loaded.preset.cluster.submit or self.loaded.preset.cluster.address is not None
 
     def below(self, key: str) -> dict[str, object]:
@@ -51,8 +51,8 @@ class Subject(PlacedConfig):
 
     @property
     def program(self) -> str:
-        """The program or configuration that may differ from what the rules about veRL's programs assume; "" for
-        veRL's own, and for its programs with a configuration that is known.
+        """The program or configuration that may break the rules' assumptions about veRL's programs; "" for veRL's own,
+        and for its programs with a known configuration.
         """
         program = self.loaded.preset.program
         lost = ", whose configuration was not found" if self.config is None else ""
@@ -60,7 +60,7 @@ class Subject(PlacedConfig):
 
     @property
     def registering(self) -> str:
-        """The user's code that may register names with veRL: its program, and modules that it imports first."""
+        """The user's code that may register names with veRL: its program, and the modules imported first."""
         given = ",".join(
             str(each or "") for each in (self.env.get(_EXTERNAL), self.get(f"{RAY}.runtime_env.env_vars.{_EXTERNAL}"))
         )
@@ -75,7 +75,7 @@ class Subject(PlacedConfig):
 
     @property
     def server_options(self) -> dict[str, list[str]]:
-        """The options of SGLang's server, as `facts.server_options` reads them; none where SGLang is not installed."""
+        """The options of SGLang's server, as in `facts.server_options`; empty without SGLang."""
         folder = verl_env.probe(self.python).sglang_path
         return facts.server_options(folder) if folder else {}
 
@@ -83,11 +83,11 @@ class Subject(PlacedConfig):
 def subject(
     loaded: LoadedPreset, *, assume: str | None = None, on: Machine | None = None, static: bool = False
 ) -> Subject:
-    """The preset as the installed veRL will see it, on the machine `on` (this one when None).
+    """The preset as the installed veRL will see it, on the machine `on` (None: this one).
 
-    `assume` is a machine in the words of `--assume`. Raises UserError for a preset that cannot be launched
-    at all, and for a machine that is none. With `static`, the interpreter is not the preset's, and a veRL of its own is
-    read as text: Hydra imports packages that its files name (`pkg://`).
+    `assume`: a machine in the form of `--assume`. Raises UserError for a preset that cannot be launched, and for an
+    invalid machine. With `static`, the interpreter is not the preset's, and its own veRL is read as text: Hydra imports
+    packages that its files name (`pkg://`).
     """
     own = loaded.preset.own_verl
     verl = verl_env.of(None if static else loaded.preset.python, own)

@@ -1,4 +1,4 @@
-"""What is offered for a finding: the value for one that is refused; changes that are applied and checked first."""
+"""Suggestions for a finding: a value instead of a refused one; changes that are first applied and checked."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -18,10 +18,10 @@ _SWITCHES = {"yes": True, "on": True, "y": True, "no": False, "off": False, "n":
 
 
 def suggested_value(spec: Spec, value: Any, works: Callable[[Any], bool] = lambda _: True, own: Any = None) -> Any:
-    """The value that is probably meant, is allowed and `works`; None if there is none.
+    """The value that is probably meant, is allowed and `works`; None without one.
 
-    `1e-6` for the text '1e-6', 64 for 64.0, 0.9 for 90 where 1 is the limit; else `own`, which the preset has without
-    it, the nearest limit, or veRL's default.
+    `1e-6` for the text '1e-6', 64 for 64.0, 0.9 for 90 with the limit 1; otherwise `own` (the preset's value without
+    the refused one), the nearest limit, or veRL's default.
     """
     candidates = (each for each in _candidates(spec, value, own) if each is not None)
     return next((each for each in candidates if spec.allows(each) and works(each)), None)
@@ -69,10 +69,10 @@ def _number(text: str) -> float | int | None:
 def tested(
     subject: Subject, findings: Sequence[Finding], check: Callable[[Subject], Iterable[Finding]]
 ) -> list[Finding]:
-    """The findings, with changes after which `check` finds none of them again and no other error.
+    """The findings, with changes after which `check` finds neither them nor other errors.
 
-    A number that would cause another error is replaced by the nearest one that does not. If there is none, or another
-    finding would change it again, the change is extended by its consequences. If neither helps, no change is offered.
+    A number that would cause another error is replaced by the nearest valid one. Without one, or if another finding
+    would change it back, the change is extended by its consequences. If neither works, no change is offered.
     """
     known = {_name(finding) for finding in findings if finding.level == "error"}
     before = {_name(finding) for finding in findings}
@@ -87,7 +87,7 @@ def tested(
         ]
 
     def settled(change: Settings) -> bool:
-        """Whether no finding after the change would change one of its fields again."""
+        """Whether no finding after the change would change its fields again."""
         new = (each for each in check(subject.with_fields(change)) if _name(each) not in before)
         return all(change.keys().isdisjoint(each.change or {}) for each in new)
 
@@ -112,7 +112,7 @@ def tested(
 
 
 def _numbers(change: Settings) -> Iterator[Settings]:
-    """Other numbers for a change of a single one, the nearest first."""
+    """Other numbers for a change of one number, nearest first."""
     (field, value), *others = change.items()
     if not others and type(value) is int:
         near = (number for distance in range(1, REACH + 1) for number in (value - distance, value + distance))

@@ -1,4 +1,4 @@
-"""Runs a probe of ours in the Python that has veRL: JSON in, JSON out."""
+"""Runs one of our probes in veRL's Python: JSON in, JSON out."""
 
 import contextlib
 import os
@@ -19,8 +19,8 @@ def ask(
 ) -> dict[str, object]:
     """The reply of a module of `ppo_tui_inside.probes`.
 
-    `{"failed": why}` without one: it did not start, it ended, or it took longer than `timeout` seconds. All processes
-    that it started are killed.
+    `{"failed": why}` if it did not start, ended without one, or took longer than `timeout` seconds. All its processes
+    are killed.
     """
     with tempfile.TemporaryFile() as errors:  # no pipe: what the probe leaves running would keep it open
         try:

@@ -1,6 +1,6 @@
-"""Rules about the configuration alone: V where veRL exits at the start, P where it fails later.
+"""Rules about the configuration alone: V if veRL exits at the start, P if it fails later.
 
-One small function per rule; findings.toml says what each finding means.
+One small function per rule; findings.toml describes each finding.
 """
 
 from launcher.check.config import (

@@ -52,7 +52,7 @@ def other_rank(subject: Subject) -> Findings:
 
 
 def continued(subject: Subject) -> Findings:
-    """LORA-4: the adapter to continue from exists, with its weights; it is loaded only if `lora_rank` is above 0."""
+    """LORA-4: the adapter to continue from exists, with its weights; it is loaded only for `lora_rank` above 0."""
     path = subject.get(ADAPTER)
     if not isinstance(path, str) or not path or "://" in path:
         return
@@ -107,7 +107,7 @@ def targets(subject: Subject) -> Findings:
 
 
 def _matches(wanted: object, layers: list[str]) -> bool:
-    """Whether PEFT finds a layer: by the end of its name, or by a pattern for all of it."""
+    """Whether PEFT finds a layer: by the end of its name, or by a pattern for the whole name."""
     if isinstance(wanted, str):
         try:
             return any(re.fullmatch(wanted, layer) for layer in layers)

@@ -1,8 +1,8 @@
-"""Agent loops, tools and conversations: AGENT-1 to AGENT-4, and what an engine takes: ENGINE-3, ENGINE-4.
+"""Agent loops, tools and conversations (AGENT-1 to AGENT-4), and options of engines (ENGINE-3, ENGINE-4).
 
 veRL: `verl/experimental/agent_loop/agent_loop.py: AgentLoopWorker`, `tool_agent_loop.py: ToolAgentLoop`,
-`tool_parser.py: ToolParser`. The column `agent_name` of the data selects the loop of a response, or
-`agent.default_agent_loop` without it; since 0.7, `multi_turn.enable` has no effect.
+`tool_parser.py: ToolParser`. The data column `agent_name` selects the loop of a response [default:
+`agent.default_agent_loop`]; since 0.7, `multi_turn.enable` has no effect.
 """
 
 import functools
@@ -61,14 +61,14 @@ def loop_file(subject: Subject) -> Findings:
 
 
 def tools(subject: Subject) -> Findings:
-    """AGENT-2: the agent loop with tools has tools, and the other one leaves them unused."""
+    """AGENT-2: the agent loop with tools has tools."""
     if subject.at_least("0.7.0") and subject.get(LOOP) == WITH_TOOLS and not any(map(subject.get, TOOLS)):
         yield found("AGENT-2", keys=[LOOP, *TOOLS])
 
 
 @of_registry
 def tool_file(subject: Subject) -> Findings:
-    """AGENT-3: each tool has a class and a type that veRL has. veRL: `verl/tools/tool_registry.py: ToolType`."""
+    """AGENT-3: each tool has a class and a known type. veRL: `verl/tools/tool_registry.py: ToolType`."""
     path = subject.get(TOOLS[0])
     if not path or not Path(str(path)).is_file() or not subject.at_least("0.7.0"):
         return  # FILE-1
@@ -92,7 +92,7 @@ def tool_file(subject: Subject) -> Findings:
 
 @of_registry
 def tool_format(subject: Subject) -> Findings:
-    """AGENT-4: calls of tools are read in a known format; the file of function tools may register one."""
+    """AGENT-4: the format of tool calls is known; the file of function tools may register one."""
     known, value = subject.facts.names.get("tool_formats", []), subject.text(FORMAT)
     if subject.get(LOOP) == WITH_TOOLS and value is not None and known and value not in known:
         if f'ToolParser.register("{value}")' in _text(subject.get(TOOLS[1])):
@@ -101,7 +101,7 @@ def tool_format(subject: Subject) -> Findings:
 
 
 def unread(subject: Subject) -> Findings:
-    """ENGINE-4: veRL hands SGLang none of these keys (`sglang_rollout/async_sglang_server.py: launch_server`)."""
+    """ENGINE-4: veRL does not pass these keys to SGLang (`sglang_rollout/async_sglang_server.py: launch_server`)."""
     if subject.text(ENGINE) != "sglang" or not subject.at_least("0.7.0"):
         return
     for name in known_names().of_vllm:
@@ -112,7 +112,7 @@ def unread(subject: Subject) -> Findings:
 
 @of_keys
 def quantization(subject: Subject) -> Findings:
-    """ENGINE-3: the engine can quantize its weights in the way that is asked for."""
+    """ENGINE-3: the engine supports the requested quantization of its weights."""
     key, engine = f"{ROLLOUT}.quantization", subject.text(ENGINE) or ""
     value, known = subject.text(key), QUANTIZED.get(subject.text(ENGINE) or "")
     if value is None or known is None or value in known or not subject.at_least("0.9.0"):
@@ -121,7 +121,7 @@ def quantization(subject: Subject) -> Findings:
 
 
 def known_loops(subject: Subject) -> tuple[list[str], list[str]]:
-    """Names of the agent loops that veRL has, and of those in the configuration file."""
+    """Names of veRL's agent loops, and of those in the configuration file."""
     return subject.facts.names.get("agent_loops", []), [name for name, _, _ in loops(subject.get(LOOPS))]
 
 
@@ -135,7 +135,7 @@ def loops(path: Any) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def router(path: Path) -> str:
-    """The class in the configuration file of a router; empty if it has none.
+    """The class in the configuration file of a router; empty without one.
 
     veRL: `verl/workers/rollout/router.py: _create_plugin_extension`.
     """
@@ -144,7 +144,7 @@ def router(path: Path) -> str:
 
 
 def template_arguments(subject: Subject) -> Findings:
-    """P27: what is added to the chat template's arguments is not what veRL itself passes.
+    """P27: additional arguments of the chat template do not repeat veRL's own.
 
     veRL: `verl/utils/tokenizer/continuous_token.py`, before 0.9 `agent_loop.py: AgentLoopBase.apply_chat_template`.
     """

@@ -1,4 +1,4 @@
-"""The algorithm: V5, V19 and P19, and settings with which nothing is learned.
+"""The algorithm: V5, V19 and P19, and settings that prevent learning.
 
 veRL: `verl/workers/config/actor.py: ActorConfig.__post_init__`, `verl/trainer/ppo/core_algos.py: get_policy_loss_fn`,
 `verl/trainer/ppo/v1/trainer_base.py: _resolve_filter_groups_metric`.
@@ -23,10 +23,10 @@ POSITIVE = {
     "kl_cov": {f"{ACTOR}.policy_loss.kl_cov_ratio": 0.0002},
     "sapo": {f"{ACTOR}.tau_pos": 1.0, f"{ACTOR}.tau_neg": 1.05},
 }
-"""By loss: the keys that it divides by or requires to be above 0, with veRL's defaults."""
+"""Per loss, the keys that it divides by or requires to be positive, with veRL's defaults."""
 BYPASS = "algorithm.rollout_correction.bypass_mode"
 BUILT_IN_METRICS = ("reward", "acc", "score", "pred")
-"""Metrics by which groups can be filtered without a custom reward function: veRL's own results."""
+"""Metrics for filtering groups without a custom reward function: veRL's own results."""
 _EXTERNAL = "VERL_USE_EXTERNAL_MODULES"
 _MODULES = (
     f"{MODEL}.external_lib",
@@ -35,12 +35,12 @@ _MODULES = (
     "reward.custom_reward_function.path",
     "actor_rollout_ref.rollout.agent.agent_loop_config_path",
 )
-"""Keys of user modules that veRL imports and that may register estimators and losses."""
+"""Keys of user modules that veRL imports, which may register estimators and losses."""
 
 
 @of_keys
 def aggregation(subject: Subject) -> Findings:
-    """V5: this version of veRL has the loss aggregation mode."""
+    """V5: this veRL has the loss aggregation mode."""
     for block in (ACTOR, CRITIC):
         key = f"{block}.loss_agg_mode"
         if subject.get(key) == "token-sum" and not subject.at_least("0.9.0") and subject.is_set(key):
@@ -48,14 +48,14 @@ def aggregation(subject: Subject) -> Findings:
 
 
 def loss_mode(subject: Subject) -> Findings:
-    """P19: the policy loss is one of this version's, or the user's own."""
+    """P19: the policy loss is one of this veRL, or the user's own."""
     known = subject.facts.names.get("losses", [])
     if "vanilla" in known:  # older versions do not register it
         yield from _registered(subject, "P19", LOSS_MODE, losses(), known)
 
 
 def estimator(subject: Subject) -> Findings:
-    """ALG-4: the advantage estimator is one of this version's, or the user's own."""
+    """ALG-4: the advantage estimator is one of this veRL, or the user's own."""
     known = [each.name for each in estimators().values() if subject.at_least(each.since)]
     known += subject.facts.names.get("estimators", [])  # of an installed fork
     yield from _registered(subject, "ALG-4", ESTIMATOR, estimators(), known)
@@ -64,7 +64,7 @@ def estimator(subject: Subject) -> Findings:
 def _registered(
     subject: Subject, id: str, key: str, catalogue: Mapping[str, Algorithm], known: Collection[str]
 ) -> Findings:
-    """An error for a name of another version or that nobody registers; a note for what a user's module may register."""
+    """An error for a name of another version or without registration; a note if a user's module may register it."""
     name = subject.text(key)
     if name is None or name in known:
         return
@@ -89,7 +89,7 @@ def _registered(
 
 @of_trainer
 def trainers_of_estimators(subject: Subject) -> Findings:
-    """ALG-5: ReMax, GDPO and the optimal token baselines run in the legacy trainer only."""
+    """ALG-5: ReMax, GDPO and the optimal token baselines need the legacy trainer."""
     known = estimators().get(subject.text(ESTIMATOR) or "")
     if known is not None and known.lacks and subject.is_v1:
         yield found("ALG-5", version=subject.version, lacks=known.lacks, name=known.name)
@@ -104,7 +104,7 @@ def optimal_baseline(subject: Subject) -> Findings:
 
 @of_trainer
 def rewards_of_gdpo(subject: Subject) -> Findings:
-    """ALG-7: GDPO normalizes each of several rewards, whose names it requires."""
+    """ALG-7: GDPO normalizes each of several rewards, whose names are required."""
     if subject.get(ESTIMATOR) == "gdpo" and not subject.get(GDPO_KEYS):
         yield found("ALG-7")
 
@@ -117,7 +117,7 @@ def correction_of_bypass(subject: Subject) -> Findings:
 
 
 def strengths(subject: Subject) -> Findings:
-    """ALG-10: the numbers of a loss are above 0: dro_beta (which veRL leaves unset), clip_cov_ratio, kl_cov_ratio, tau.
+    """ALG-10: dro_beta (which veRL leaves unset), clip_cov_ratio, kl_cov_ratio and tau are positive.
 
     veRL: `verl/trainer/ppo/core_algos.py: compute_policy_loss_dro, ..._clip_cov, ..._kl_cov, ..._sapo`.
     """
@@ -134,20 +134,20 @@ def gae_needs_critic(subject: Subject) -> Findings:
 
 
 def group_of_one(subject: Subject) -> Findings:
-    """ALG-2: GRPO, RLOO and others compare the responses to one prompt, so they need several."""
+    """ALG-2: GRPO, RLOO and others compare several responses per prompt."""
     if subject.group_based and subject.whole(N) == 1:
         name = subject.get(ESTIMATOR)
         yield found("ALG-2", name=name)
 
 
 def two_kls(subject: Subject) -> Findings:
-    """ALG-3: the KL to the reference is counted in the reward and in the loss."""
+    """ALG-3: the KL to the reference is in the reward or in the loss, not in both."""
     if subject.get("algorithm.use_kl_in_reward") is True and subject.get(f"{ACTOR}.use_kl_loss") is True:
         yield found("ALG-3")
 
 
 def filter_metric(subject: Subject) -> Findings:
-    """V19: DAPO's group filter has a metric (0.9). ALG-9: only the v1 trainer has one, unless its sampler is custom."""
+    """V19: DAPO's group filter has a metric (0.9). ALG-9: it needs the v1 trainer or a custom sampler."""
     if subject.get(f"{FILTER}.enable") is not True:
         return
     if not subject.is_v1:

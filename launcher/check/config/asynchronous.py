@@ -1,4 +1,4 @@
-"""Trainers other than the synchronous one: ASYNC-1 to ASYNC-8, and limits of the legacy trainer.
+"""Asynchronous trainers: ASYNC-1 to ASYNC-8, and limits of the legacy trainer.
 
 veRL: `verl/trainer/ppo/v1/trainer_separate_async.py: PPOTrainerSeparateAsync`, `trainer_colocate_async.py`,
 `replay_buffer.py: ReplayBufferAsync`, `verl/experimental/separation/engine_workers.py: DetachActorWorker`,
@@ -39,11 +39,13 @@ SEQS = f"{ROLLOUT}.max_num_seqs"
 CALLS = 1000  # at once that Ray lets an engine's actor take, unless max_num_seqs is larger
 CONTROL = 16  # of them that veRL adds to max_num_seqs for itself
 RESTORED = ("fsdp", "fsdp2", "veomni", "megatron")
-"""Strategies whose weights can be saved and restored."""
+"""Strategies that can save and restore weights."""
 
 
 def batch_of_updates(subject: Subject) -> Findings:
-    """ASYNC-1: with separate_async a batch is a whole number of updates, and the engine has GPUs and gets weights."""
+    """ASYNC-1: with separate_async, a batch is a whole number of updates, and the engine has its own GPUs and receives
+    weights.
+    """
     if not subject.is_separate:
         return
     batch, mini, step = subject.whole(BATCH), subject.whole(MINI), subject.whole(SYNC_STEP)
@@ -68,7 +70,7 @@ def batch_of_updates(subject: Subject) -> Findings:
 
 @of_registry
 def transfer(subject: Subject) -> Findings:
-    """ASYNC-2: each way of sending weights has an engine that can receive them."""
+    """ASYNC-2: the engine can receive weights by this transfer."""
     backend, known = subject.text(TRANSFER), subject.facts.names.get("transfers", [])
     if backend == "gloo" and not subject.on_cpu:
         yield found("ASYNC-2.gloo")
@@ -82,7 +84,7 @@ def transfer(subject: Subject) -> Findings:
 
 
 def engines_beside_the_trainer(subject: Subject) -> Findings:
-    """ASYNC-3: only separate_async can do without engines on the trainer's GPUs, or lend these GPUs to it."""
+    """ASYNC-3: only separate_async can omit engines on the trainer's GPUs, or lend it these GPUs."""
     if subject.get(HYBRID) is False and not subject.is_v1:
         trainer = "legacy trainer" if subject.at_least("0.9.0") else f"trainer of veRL {subject.version}"
         yield found("ASYNC-3.trainer", trainer=trainer)
@@ -101,7 +103,7 @@ def engines_beside_the_trainer(subject: Subject) -> Findings:
 
 
 def age(subject: Subject) -> Findings:
-    """ASYNC-4: responses that are requested ahead are not too old when their turn comes."""
+    """ASYNC-4: responses requested ahead are not too old when they are used."""
     mode, limit = subject.trainer_mode, subject.whole(MAX_AGE)
     if mode == "sync" or limit is None or subject.get(OLD_ONES) != "drop":
         return
@@ -113,14 +115,14 @@ def age(subject: Subject) -> Findings:
 
 @of_trainer
 def adapters(subject: Subject) -> Findings:
-    """ASYNC-5: an adapter reaches engines on other GPUs only when it is merged into the weights."""
+    """ASYNC-5: engines on other GPUs receive an adapter only when it is merged into the weights."""
     merge = f"{MODEL}.lora.merge"
     if subject.is_separate and subject.has_lora and subject.get(merge) is not True:
         yield found("ASYNC-5")
 
 
 def weights_put_aside(subject: Subject) -> Findings:
-    """ASYNC-6: separate_async saves old weights, which veRL supports for some strategies only."""
+    """ASYNC-6: separate_async saves old weights, which some strategies do not support."""
     strategy = subject.text(f"{ACTOR}.strategy")
     if not subject.is_separate or strategy in (None, *RESTORED) or subject.get(f"{CORRECTION}.bypass_mode") is True:
         return
@@ -128,7 +130,7 @@ def weights_put_aside(subject: Subject) -> Findings:
 
 
 def determinism(subject: Subject) -> Findings:
-    """ASYNC-7: only the legacy trainer takes responses in the order of their prompts, which determinism requires."""
+    """ASYNC-7: determinism requires responses in prompt order, and so the legacy trainer."""
     keys = [
         key
         for key in (f"{ROLLOUT}.full_determinism", f"{ACTOR}.fsdp_config.full_determinism")
@@ -141,7 +143,7 @@ def determinism(subject: Subject) -> Findings:
 
 
 def requests_at_once(subject: Subject) -> Findings:
-    """ASYNC-8: an engine still takes veRL's calls while it has all requests of a batch."""
+    """ASYNC-8: an engine with all requests of a batch still accepts veRL's calls."""
     batch, n, slots = subject.whole(BATCH), subject.whole(N), subject.whole(SEQS)
     gpus = subject.engine_gpus if subject.is_separate else subject.gpus
     engines = gpus // subject.engine_size

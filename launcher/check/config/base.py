@@ -1,4 +1,4 @@
-"""Helpers of the rules: making findings, and numbers that would work."""
+"""Helpers of rules: findings, and valid numbers."""
 
 import bisect
 import functools
@@ -17,7 +17,7 @@ Rule = Callable[[Subject], Findings]
 
 
 def of_registry(rule: Rule) -> Rule:
-    """The rule, which asks for a name that veRL registers: a warning where code of the user's may register it."""
+    """A rule about names that veRL registers: its errors become warnings if the user's code may register them."""
 
     def judged(subject: Subject) -> Findings:
         own = isinstance(subject.config, Found)  # which may name what its program registers
@@ -27,17 +27,17 @@ def of_registry(rule: Rule) -> Rule:
 
 
 def of_trainer(rule: Rule) -> Rule:
-    """The rule, which asks for what veRL's trainer and workers read: a warning where another program trains."""
+    """A rule about veRL's trainer and workers: its errors become warnings if another program trains."""
     return _doubted(rule, lambda subject: subject.program)
 
 
 def of_keys(rule: Rule) -> Rule:
-    """The rule, which asks for a name or key of the configuration: a warning where that is not known."""
+    """A rule about configuration names or keys: its errors become warnings if they are unknown."""
     return _doubted(rule, lambda subject: subject.program if subject.config is None else "")
 
 
 def _doubted(rule: Rule, doubt: Callable[[Subject], str]) -> Rule:
-    """The rule, whose errors become warnings where `doubt` names what they may not hold for."""
+    """The rule with errors reduced to warnings if `doubt` names a reason."""
 
     @functools.wraps(rule)
     def judged(subject: Subject) -> Findings:

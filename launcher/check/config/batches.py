@@ -33,14 +33,14 @@ def micro_of_log_probs(subject: Subject) -> Findings:
 
 @of_trainer
 def micro_of_reference(subject: Subject) -> Findings:
-    """V7: the reference's micro-batch size is set once, per GPU, if a KL term uses a reference."""
+    """V7: the reference's micro-batch size is set once, per GPU, if a KL term needs a reference."""
     if subject.has_reference:
         yield from _once(subject, "V7", REF, "log_prob_micro_batch_size", MINI)
 
 
 @of_trainer
 def micro_of_critic(subject: Subject) -> Findings:
-    """V8: the critic's is set once, per GPU; veRL requires the key, though it has no effect from 0.8 on."""
+    """V8: the critic's micro-batch size is set once, per GPU; veRL requires it, though without effect from 0.8 on."""
     if subject.has_critic and not subject.get(f"{CRITIC}.use_dynamic_bsz", False):
         yield from _once(subject, "V8", CRITIC, "ppo_micro_batch_size", CRITIC_MINI)
 
@@ -68,7 +68,7 @@ def mini_of_critic_in_batch(subject: Subject) -> Findings:
 
 
 def micro_of_all_gpus(subject: Subject) -> Findings:
-    """V4: the older micro-batch size over all GPUs divides the mini-batch and leaves no GPU without a row."""
+    """V4: the older micro-batch size over all GPUs divides the mini-batch and gives each GPU a row."""
     for block, mini_key in ((ACTOR, MINI), (CRITIC, CRITIC_MINI)):
         key = f"{block}.ppo_micro_batch_size"
         micro, mini = subject.whole(key), subject.whole(mini_key)
@@ -81,7 +81,7 @@ def micro_of_all_gpus(subject: Subject) -> Findings:
 
 
 def validation_batch(subject: Subject) -> Findings:
-    """BATCH-2: a validation batch of 0 prompts is all of them in the v1 trainer, and the others refuse it.
+    """BATCH-2: a validation batch of 0 prompts means all prompts in the v1 trainer; others refuse it.
 
     veRL: `verl/trainer/ppo/v1/trainer_base.py: PPOTrainer._init_dataloader`, `verl/trainer/ppo/ray_trainer.py`.
     """
@@ -91,7 +91,7 @@ def validation_batch(subject: Subject) -> Findings:
 
 
 def _once(subject: Subject, rule: str, block: str, name: str, mini_key: str) -> Findings:
-    """One micro-batch size: `name`_per_gpu, not the older one over all GPUs, not both, not none."""
+    """One micro-batch size: `name`_per_gpu instead of the older one over all GPUs; exactly one of both."""
     if subject.dynamic:
         return
     old, new = f"{block}.{name}", f"{block}.{name}_per_gpu"
@@ -105,7 +105,7 @@ def _once(subject: Subject, rule: str, block: str, name: str, mini_key: str) -> 
 
 
 def _suggested(subject: Subject, mini_key: str) -> int:
-    """A micro-batch that divides everything and is small enough to fit most models: at most 8."""
+    """A micro-batch that divides everything and fits most models: at most 8."""
     mini, n = subject.whole(mini_key) or 1, subject.whole(N) or 1
     share = max(1, mini * n // subject.data_parallel())
     return dividing(share, 8)[0]

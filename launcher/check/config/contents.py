@@ -1,4 +1,4 @@
-"""Names within keys that veRL does not compare with anything: CKPT-1, PROF-1, RAY-1, ENV-1 to ENV-3 and REF-1.
+"""Names within keys that veRL does not check: CKPT-1, PROF-1, RAY-1, ENV-1 to ENV-3 and REF-1.
 
 veRL: `verl/utils/checkpoint/checkpoint_manager.py: BaseCheckpointManager`, `verl/utils/profiler/profile.py:
 DistProfiler`, `verl/trainer/main_ppo.py: run_ppo`.
@@ -23,7 +23,7 @@ _KINDS = {bool: "switch", int: "number", float: "number", dict: "mapping", list:
 
 @of_trainer
 def checkpoints(subject: Subject) -> Findings:
-    """CKPT-1: a checkpoint has known parts, the weights among them; veRL ignores other names."""
+    """CKPT-1: a checkpoint has known parts, including the weights; veRL ignores other names."""
     parts = known_names().checkpoint_parts
     saves = isinstance(every := subject.get(f"{TRAINER}.save_freq"), int) and every > 0
     for block in (ACTOR, *([CRITIC] if subject.has_critic else [])):
@@ -43,7 +43,7 @@ def checkpoints(subject: Subject) -> Findings:
 
 
 def profiler(subject: Subject) -> Findings:
-    """PROF-1: veRL has the profiler's tool; with any other name it profiles nothing."""
+    """PROF-1: veRL supports the profiler's tool; it ignores other names."""
     tools = known_names().profilers
     for key in ("global_profiler.tool", *(each for each in subject.settings if each.endswith(".profiler.tool"))):
         value = subject.text(key)
@@ -63,7 +63,7 @@ def ray_arguments(subject: Subject) -> Findings:
 
 
 def ray_values(subject: Subject) -> Findings:
-    """RAY-1: the object store has Ray's minimum, and the program that starts its workers exists here.
+    """RAY-1: the object store has Ray's minimum size, and the program that starts its workers exists.
 
     Ray: `ray/_private/services.py: determine_plasma_store_config`, `ray/_private/runtime_env/context.py`.
     """
@@ -92,7 +92,7 @@ def ray_environment(subject: Subject) -> Findings:
 
 
 def log_levels(subject: Subject) -> Findings:
-    """ENV-1: VERL_LOGGING_LEVEL is one of Python's logging levels; veRL sets it while its modules are imported.
+    """ENV-1: VERL_LOGGING_LEVEL is a Python logging level; veRL sets it on import.
 
     veRL: `verl/trainer/main_ppo.py`, and nearly every other module.
     """
@@ -104,7 +104,7 @@ def log_levels(subject: Subject) -> Findings:
 
 
 def devices(subject: Subject) -> Findings:
-    """ENV-2: on NVIDIA's GPUs, Ray sets CUDA_VISIBLE_DEVICES for each worker; veRL refuses AMD's variables next to it.
+    """ENV-2: on NVIDIA GPUs, Ray sets CUDA_VISIBLE_DEVICES per worker; veRL refuses AMD's variables in addition.
 
     veRL: `single_controller/base/worker.py: Worker._setup_env_cuda_visible_devices`.
     """
@@ -113,7 +113,7 @@ def devices(subject: Subject) -> Findings:
 
 
 def allocator(subject: Subject) -> Findings:
-    """ENV-3: vLLM's memory pool, which its sleep mode uses, refuses expandable segments.
+    """ENV-3: the memory pool of vLLM's sleep mode refuses expandable segments.
 
     vLLM: `device_allocator/cumem.py: CuMemAllocator.__init__`.
     """
@@ -123,7 +123,7 @@ def allocator(subject: Subject) -> Findings:
 
 
 def references(subject: Subject) -> Findings:
-    """REF-1: each key that a value refers to exists."""
+    """REF-1: every key that a value refers to exists."""
     for key, setting in subject.settings.items():
         name = defaults.referred(setting.value) if isinstance(setting.value, str) else None
         if name is None or not hydra.refers(setting.value) or not subject.knows_keys:

@@ -1,4 +1,4 @@
-"""Corrections of the difference between engine and trainer: CORR-1 to CORR-3.
+"""Corrections of the mismatch of engine and trainer: CORR-1 to CORR-3.
 
 veRL: `verl/trainer/ppo/rollout_corr_helper.py: compute_rollout_rejection_mask, _parse_rollout_is_threshold,
 apply_bypass_mode`, `verl/trainer/ppo/v1/trainer_base.py: _compute_advantage`.
@@ -20,12 +20,12 @@ OPTIONS = (
     "seq_max_k2",
     "seq_max_k3",
 )
-"""Measures by which veRL can reject responses, from 0.7.1 on."""
+"""Measures for rejecting responses, from 0.7.1 on."""
 
 
 @of_keys
 def limits(subject: Subject) -> Findings:
-    """CORR-1: rejection has known measures and a limit for each; veRL reads them in the first step."""
+    """CORR-1: rejection has known measures with one limit each; veRL reads them in the first step."""
     value = subject.get(WEIGHT_LIMIT)
     if subject.get(WEIGHTS) is not None and not _ordered(value):
         yield found("CORR-1.threshold", value=value)
@@ -51,7 +51,7 @@ def limits(subject: Subject) -> Findings:
 
 @of_keys
 def log_probs(subject: Subject) -> Findings:
-    """CORR-2: a correction requires the engine's own log-probabilities."""
+    """CORR-2: a correction requires the engine's log-probabilities."""
     wanted = [key for key in (BYPASS, WEIGHTS, REJECTION) if subject.get(key) not in (None, False)]
     if not wanted or subject.flag(LOG_PROBS, False):
         return
@@ -59,7 +59,7 @@ def log_probs(subject: Subject) -> Findings:
 
 
 def in_bypass_mode(subject: Subject) -> Findings:
-    """CORR-3: in bypass mode, the v1 trainer leaves weights and rejection to a loss that does not read them."""
+    """CORR-3: in bypass mode, the v1 trainer passes weights and rejection to a loss that ignores them."""
     if not subject.is_v1 or subject.get(BYPASS) is not True:
         return
     block = f"{ACTOR}.policy_loss.rollout_correction"
@@ -75,7 +75,7 @@ def in_bypass_mode(subject: Subject) -> Findings:
 
 
 def _ordered(value: Any) -> bool:
-    """Whether it is a number above 0, or two as in `0.5_5`, the smaller first."""
+    """Whether it is a positive number, or two ascending ones as in `0.5_5`."""
     if isinstance(value, bool):
         return False
     try:

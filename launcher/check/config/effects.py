@@ -1,4 +1,4 @@
-"""KEY-7: settings that the user made and that another one leaves without effect (launcher/check/effects.toml)."""
+"""KEY-7: user settings that another setting makes ineffective (launcher/check/effects.toml)."""
 
 import functools
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ _SHOWN = 3  # settings of one row
 
 @dataclass(frozen=True)
 class Effect:
-    """A row of effects.toml, which says what the columns mean."""
+    """A row of effects.toml, which explains its columns."""
 
     keys: tuple[str, ...]
     source: str
@@ -40,7 +40,7 @@ class Effect:
         return bool(names) and key not in self.needs
 
     def holds(self, subject: Subject) -> bool:
-        """Whether the keys have their effect; also where the row does not judge."""
+        """Whether the keys have an effect, or the row cannot judge."""
         if not subject.at_least(self.since) or (self.fsdp and not subject.is_fsdp):
             return True
         if self.replaced_by:
@@ -55,7 +55,7 @@ def effects() -> tuple[Effect, ...]:
 
 
 def without_effect(subject: Subject) -> Findings:
-    """KEY-7: a setting that the user made has an effect; one finding per reason."""
+    """KEY-7: every user setting has an effect; one finding per reason."""
     left = {} if subject.program else _chosen(subject)
     for row in effects():
         idle = {key: left[key] for key in left if row.covers(key)}
@@ -72,7 +72,7 @@ def without_effect(subject: Subject) -> Findings:
 
 
 def _chosen(subject: Subject) -> dict[str, bool]:
-    """The veRL keys that the user set to more than null, 0 or a switch that is off; whether that is not the default."""
+    """The veRL keys that the user set to more than null, 0 or false, and whether they differ from the default."""
     chosen = {}
     for where, entry in subject.loaded.layer.items():
         spec = FIELDS.get(".".join(where))
@@ -90,13 +90,13 @@ def _has(now: Any, wanted: Any) -> bool:
 
 
 def _unknown(key: str, subject: Subject) -> bool:
-    """Whether a loss or an estimator is the user's own, which may read any setting."""
+    """Whether a loss or estimator is the user's own, which may read any setting."""
     known = {ESTIMATOR: estimators(), LOSS_MODE: losses()}.get(key)
     return known is not None and subject.get(key) not in known
 
 
 def _state(row: Effect, subject: Subject) -> str:
-    """`kl.in_reward is false`, with the keys of veRL."""
+    """`kl.in_reward is false`, with veRL keys."""
     if row.why:
         return row.why
     named = [key for key in row.replaced_by or row.needs if subject.get(key) is not None]
@@ -104,7 +104,7 @@ def _state(row: Effect, subject: Subject) -> str:
 
 
 def _remedy(row: Effect, subject: Subject) -> Fix:
-    """How the settings get their effect, by the first of the conditions."""
+    """How to make the settings effective, by the first of the conditions."""
     if row.replaced_by:
         return Fix(f"set {' and '.join(map(shown_name, row.replaced_by))} instead")
     key, wanted = next(iter(row.needs.items()))
@@ -118,7 +118,7 @@ def _remedy(row: Effect, subject: Subject) -> Fix:
 
 
 def _shown(key: str, value: Any) -> str:
-    """A value as a preset has it: ppo for gae."""
+    """A value in preset form: ppo for gae."""
     if value is None:
         return "not set"
     spec = BY_KEY.get(key)

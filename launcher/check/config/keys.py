@@ -1,6 +1,6 @@
-"""Keys that veRL does not recognize, does not use or rejects (Hydra's errors and V18), and the files they name.
+"""Keys that veRL does not know, use or accept (Hydra's errors and V18), and the files that they name.
 
-veRL: `verl/utils/config.py: omega_conf_to_dataclass` builds the classes that refuse strange names.
+veRL: `verl/utils/config.py: omega_conf_to_dataclass` builds the classes that refuse unknown fields.
 """
 
 import functools
@@ -21,14 +21,14 @@ from launcher.verl.programs import Found
 from launcher.verl.versions import ignored
 
 UNBUILT = ("algorithm", "reward", "trainer", "data")
-"""Blocks that the trainer reads as they are; the others are built into classes that refuse strange names."""
+"""Blocks that the trainer reads directly; the others are built into classes that refuse unknown fields."""
 
 REWARDS = ("custom_reward_function.", "reward_model.", "sandbox_fusion.")
 KWARGS = "reward.reward_kwargs."
-"""Read by the reward managers (the long answers of DAPO's), and in no version's configuration."""
+"""Keys for reward managers (DAPO's long answers), absent from every version's configuration."""
 
 DEMANDED = ("critic.ppo_micro_batch_size_per_gpu",)
-"""Not used, but a run does not start without."""
+"""Unused keys that a run nevertheless requires."""
 
 SAMPLER = "trainer.v1.sampler.custom_sampler"
 CLASS, MULTI_TURN, MANAGER = f"{DATA}.custom_cls", f"{ROLLOUT}.multi_turn", "reward.reward_manager"
@@ -88,7 +88,7 @@ def unknown(subject: Subject) -> Findings:
 
 
 def appended(subject: Subject) -> Findings:
-    """KEY-2: `+` only adds keys that do not exist, or are null; mappings and lists it joins.
+    """KEY-2: `+` only adds keys that do not exist or are null; it merges mappings and lists.
 
     Hydra: `hydra/_internal/config_loader_impl.py: ConfigLoaderImpl._apply_overrides_to_config`.
     """
@@ -100,7 +100,7 @@ def appended(subject: Subject) -> Findings:
 
 @of_trainer
 def strange(subject: Subject) -> Findings:
-    """V18: a key added to a block is a field of the block's class; in other blocks it may have no effect."""
+    """V18: a key added to a block is a field of its class; in other blocks it may have no effect."""
     for prefix, key in _free(subject):
         if not prefix or _has(subject, key) or versions.newest(key).startswith(KWARGS):
             continue
@@ -135,7 +135,7 @@ def unused(subject: Subject) -> Findings:
 
 @of_keys
 def groups(subject: Subject) -> Findings:
-    """KEY-5: a choice of configuration files, such as model_engine or program.config_name, names files that exist."""
+    """KEY-5: a config group or name, such as model_engine or program.config_name, names existing files."""
     own, folder = subject.config, (subject.verl or Path()) / "trainer" / "config"
     if subject.knows_keys or subject.verl is None or not folder.is_dir():
         return
@@ -165,7 +165,7 @@ def groups(subject: Subject) -> Findings:
 
 
 def of_other_engines(subject: Subject) -> Findings:
-    """KEY-6: with another model engine, fields of FSDP have no key to go to."""
+    """KEY-6: other model engines have no keys for FSDP fields."""
     if not subject.chosen or not subject.knows_keys:
         return
     for key, setting in subject.settings.items():
@@ -182,7 +182,7 @@ def of_other_engines(subject: Subject) -> Findings:
 
 
 def _in_own_verl(rule: Callable[[Subject], Findings]) -> Callable[[Subject], Findings]:
-    """The rule, whose errors are warnings where the preset brings a veRL of its own, whose program may differ."""
+    """The rule with errors reduced to warnings if the preset has its own veRL, whose program may differ."""
 
     @functools.wraps(rule)
     def judged(subject: Subject) -> Findings:
@@ -198,18 +198,18 @@ def _in_own_verl(rule: Callable[[Subject], Findings]) -> Callable[[Subject], Fin
 
 
 def _source(subject: Subject) -> str:
-    """What defines the keys: veRL, or a program's configuration."""
+    """The origin of the keys: veRL, or a program's configuration."""
     own = subject.config
     return f"the configuration {own.folder / own.name}.yaml" if isinstance(own, Found) else f"veRL {subject.version}"
 
 
 def _free(subject: Subject) -> Iterator[tuple[str, str]]:
-    """As `_overrides`, where it is known which keys there are."""
+    """As `_overrides`, if all valid keys are known."""
     return _overrides(subject) if subject.knows_keys else iter(())
 
 
 def _overrides(subject: Subject) -> Iterator[tuple[str, str]]:
-    """The keys without a field of their own, but for Hydra's: prefix, and key as this version calls it."""
+    """Keys without a preset field, except Hydra's: prefix, and this version's name of the key."""
     for key, setting in subject.settings.items():
         if setting.source == "override" and not hydra.is_group(key) and not key.startswith("hydra."):
             yield setting.prefix, key
@@ -220,7 +220,7 @@ def _has(subject: Subject, key: str) -> bool:
 
 
 def _nearest_block(subject: Subject, key: str) -> tuple[str, str]:
-    """The deepest block on the way to the key that is there, and the first name below it that is not."""
+    """The deepest existing block of the key, and the first missing name below it."""
     names = key.split(".")
     for depth in range(len(names) - 1, 0, -1):
         if _has(subject, ".".join(names[:depth])):
@@ -229,7 +229,7 @@ def _nearest_block(subject: Subject, key: str) -> tuple[str, str]:
 
 
 def _meant(subject: Subject, key: str) -> str | None:
-    """The key of the same block that is one slip away."""
+    """The key of the same block that differs by one slip."""
     block, name = _nearest_block(subject, key)
     there = defaults.leaf(subject.defaults, block)[1] if block else subject.defaults
     ours = [spec.path[1] for spec in FIELDS.values() if spec.path[0] == block and len(spec.path) > 1]

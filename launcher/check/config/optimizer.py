@@ -1,4 +1,4 @@
-"""Optimizers, learning rates and sharding: P22 and P25; the preset itself rejects the rest.
+"""Optimizers, learning rates and sharding: P22 and P25; the preset itself rejects other values.
 
 veRL: `verl/workers/config/optimizer.py: build_optimizer`.
 """
@@ -21,7 +21,7 @@ def _optims(subject: Subject) -> list[str]:
 
 @of_keys
 def optimizer(subject: Subject) -> Findings:
-    """P22: the optimizer exists; one from another package is installed in veRL's environment."""
+    """P22: the optimizer exists; veRL's environment has its package."""
     known = known_names()
     for block in _optims(subject):
         name, module = subject.get(f"{block}.optimizer"), subject.get(f"{block}.optimizer_impl")
@@ -49,7 +49,7 @@ def installed(subject: Subject, module: str) -> bool:
 
 
 def learning_rate(subject: Subject) -> Findings:
-    """P25: with a learning rate of 0, nothing is learned."""
+    """P25: the learning rate is not 0."""
     for block in _optims(subject):
         key = f"{block}.lr"
         if subject.get(key) == 0:
@@ -70,7 +70,7 @@ def betas(subject: Subject) -> Findings:
 
 @of_keys
 def number_types(subject: Subject) -> Findings:
-    """OPT-2: data types have names that veRL recognizes."""
+    """OPT-2: veRL knows the names of data types."""
     known = known_names().number_types
     names = ("model_dtype", *(f"mixed_precision.{each}_dtype" for each in ("param", "reduce", "buffer")))
     blocks = [f"{ACTOR}.fsdp_config", *([f"{CRITIC}.fsdp"] if subject.has_critic else [])]
@@ -85,7 +85,7 @@ def number_types(subject: Subject) -> Findings:
 
 @of_keys
 def unmoved(subject: Subject) -> Findings:
-    """OPT-3: settings that together leave the policy as it is; MOVE-1 flags such a run."""
+    """OPT-3: settings that together leave the policy unchanged; MOVE-1 flags such a run."""
     if all(subject.flag(f"{MODEL}.{name}") for name in ("use_liger", "use_fused_kernels")):
         yield found("OPT-3.kernels")
     rate = subject.number(f"{ACTOR}.optim.lr")
@@ -104,9 +104,9 @@ def sharding(subject: Subject) -> Findings:
 
 @of_trainer
 def layers(subject: Subject) -> Findings:
-    """FSDP-4: the layers that FSDP wraps are named in a list, and at least one is a class of transformers.
+    """FSDP-4: the layers that FSDP wraps are a list, and at least one is a class of transformers.
 
-    veRL: `verl/utils/fsdp_utils.py: get_fsdp_wrap_policy, apply_fsdp2`; other models bring classes of their own.
+    veRL: `verl/utils/fsdp_utils.py: get_fsdp_wrap_policy, apply_fsdp2`; other models bring their own classes.
     """
     own = subject.get(f"{MODEL}.trust_remote_code") is True or subject.get(f"{MODEL}.external_lib")
     transformers = subject.verl.parent / "transformers" if subject.verl and not own else None
@@ -125,7 +125,7 @@ def layers(subject: Subject) -> Findings:
 
 @of_trainer
 def engines(subject: Subject) -> Findings:
-    """FSDP-3: the strategies of other engines come with the choice of `model_engine` (0.7.1 on)."""
+    """FSDP-3: the strategies of other engines require the choice of `model_engine` (0.7.1 on)."""
     if subject.chosen or not subject.at_least("0.7.1"):
         return
     for group, block in (("actor", ACTOR), *([("critic", CRITIC)] if subject.has_critic else [])):

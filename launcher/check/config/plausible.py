@@ -12,18 +12,18 @@ from launcher.verl.usual import BY_VERL_KEY, DECLARED, RANGES, usual_of
 
 @dataclass(frozen=True)
 class Unusual(Finding):
-    """`now` is the value and what is usual, without the key: `3, above the usual 0.6 to 1.2`."""
+    """`now`: the value and the usual range, without the key: `3, above the usual 0.6 to 1.2`."""
 
     now: str = ""
 
 
 def unusual(config: EffectiveConfig) -> list[Unusual]:
-    """The settings that nobody reports to work, each with the nearest usual value as its change."""
+    """Settings outside of all reported values, each with the nearest usual value as its change."""
     return [finding for rule in RULES for finding in rule(config)]
 
 
 def _outside(config: EffectiveConfig, id: str, key: str) -> Iterator[Unusual]:
-    """The finding about a key whose value lies outside of its range, by that rule."""
+    """The finding about a key with a value outside of its usual range."""
     value, range_ = config.number(key), usual_of(config, key)
     if value is None or range_ is None or range_.id != id or range_.allows(value):
         return

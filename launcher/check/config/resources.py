@@ -1,4 +1,4 @@
-"""What the run requires of the machine, P1 to P3, and ppo-tui's CPU platform of the run (`trainer.device=cpu`).
+"""The run's requirements on the machine, P1 to P3, and ppo-tui's CPU platform (`trainer.device=cpu`).
 
 veRL: `verl/single_controller/ray/base.py: ResourcePoolManager._check_resource_available` and `RayResourcePool`,
 `verl/workers/engine_workers.py: ActorRolloutRefWorker.init_model`.
@@ -17,7 +17,7 @@ RAY_CPUS = "ray_kwargs.ray_init.num_cpus"
 
 
 def gpus(subject: Subject) -> Findings:
-    """P1: the GPUs exist; a run over several machines joins a Ray cluster."""
+    """P1: the GPUs exist; a run on several machines joins a Ray cluster."""
     if subject.machine.nodes is not None:
         yield from _over_nodes(subject, subject.machine.nodes)
         return
@@ -47,7 +47,7 @@ def gpus(subject: Subject) -> Findings:
 
 
 def _over_nodes(subject: Subject, there: int) -> Findings:
-    """P1 for a described cluster: machines with as many GPUs as veRL asks of one.
+    """P1 for a described cluster: each machine has the GPUs that veRL requests.
 
     veRL: `RayResourcePool.get_placement_groups`: a STRICT_PACK group for each; two of them may share a machine.
     """
@@ -71,7 +71,7 @@ def engines_over_gpus(subject: Subject) -> Findings:
 
 
 def cpus(subject: Subject) -> Findings:
-    """P3: Ray has a CPU for each process that reserves one; with fewer, veRL hangs without a message."""
+    """P3: Ray has a CPU for each process that reserves one; otherwise, veRL hangs without a message."""
     said = subject.whole(RAY_CPUS)
     if subject.joins_cluster or (said is None and subject.machine.assumed):
         return
@@ -111,7 +111,7 @@ def cpus_a_gpu(subject: Subject) -> int:
 
 
 def addresses(subject: Subject) -> Findings:
-    """CLUSTER-1: the address is one that can be joined, or with `submit` a dashboard."""
+    """CLUSTER-1: the address can be joined or, with `submit`, is a dashboard."""
     cluster = subject.loaded.preset.cluster
     address = cluster.address
     if address is not None and address.startswith("ray://"):
@@ -125,7 +125,7 @@ def addresses(subject: Subject) -> Findings:
 
 
 def cpu_version(subject: Subject) -> Findings:
-    """CPU-1: it supports one version of veRL."""
+    """CPU-1: the CPU platform supports one version of veRL."""
     if subject.on_cpu and subject.version != SUPPORTED:
         yield found("CPU-1", version=subject.version, python=subject.python)
 

@@ -1,4 +1,4 @@
-"""How responses are scored, as far as the configuration decides: P30, REWARD-1, -2 and -9.
+"""Reward settings, as far as the configuration shows them: P30, REWARD-1, -2 and -9.
 
 veRL: `verl/experimental/reward_loop/reward_manager/registry.py: get_reward_manager_cls`.
 """
@@ -26,7 +26,7 @@ def manager(subject: Subject) -> Findings:
 
 
 def function(subject: Subject) -> Findings:
-    """REWARD-2: veRL reads the name of a reward function only where a file is set."""
+    """REWARD-2: veRL reads the name of a reward function only with its file."""
     name = subject.loaded.preset.reward.function
     if subject.get(PATH) or name in (None, "compute_score", *BUILT_IN_REWARDS):
         return
@@ -63,7 +63,7 @@ def model(subject: Subject) -> Findings:
 
 @of_trainer
 def overlong(subject: Subject) -> Findings:
-    """REWARD-9: the penalty for long responses of the manager dapo has lengths that fit each other.
+    """REWARD-9: the lengths of dapo's penalty for long responses are consistent.
 
     veRL: `verl/experimental/reward_loop/reward_manager/dapo.py: DAPORewardManager.__init__`.
     """

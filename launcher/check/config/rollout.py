@@ -17,7 +17,7 @@ MULTI_TURN = f"{ROLLOUT}.multi_turn"
 
 @of_registry
 def engine(subject: Subject) -> Findings:
-    """V16, V17: veRL recognizes the name of the engine; ppo-tui's CPU platform adds `hf`."""
+    """V16, V17: veRL knows the engine; ppo-tui's CPU platform adds `hf`."""
     name = subject.get(ENGINE)
     known = subject.facts.names.get("engines", [])
     if name is None and known:
@@ -92,7 +92,7 @@ def conversations(subject: Subject) -> Findings:
 
 @of_keys
 def engine_words(subject: Subject) -> Findings:
-    """ENGINE-2: the engine recognizes the dtype; vLLM the load format, the log-probabilities and the request order."""
+    """ENGINE-2: the engine knows the dtype; vLLM also the load format, the log-probabilities and the request order."""
     engine = {"vllm": "vLLM", "sglang": "SGLang"}.get(str(subject.get(ENGINE)))
     if engine is None:
         return
@@ -114,14 +114,14 @@ def engine_words(subject: Subject) -> Findings:
 OPTIONS = f"{ROLLOUT}.engine_kwargs.sglang"
 SPLIT = f"{ROLLOUT}.disaggregation"
 COMPARED = ("attention_backend", "load_format")
-"""Options whose values SGLang's command line checks. veRL does not use it: a wrong one fails late in the start."""
+"""Options that SGLang's command line checks. veRL does not use it: a wrong value fails late in the start."""
 
 
 def server_options(subject: Subject) -> Findings:
-    """ENGINE-5: what veRL hands SGLang's server are options of the installed SGLang, with values that it has.
+    """ENGINE-5: the installed SGLang has the server options and values that veRL passes.
 
-    veRL: `sglang_rollout/async_sglang_server.py: launch_server`, which makes `ServerArgs` of keys of its own and of
-    those below `engine_kwargs.sglang`.
+    veRL: `sglang_rollout/async_sglang_server.py: launch_server`, which makes `ServerArgs` from its own keys and those
+    below `engine_kwargs.sglang`.
     """
     if subject.text(ENGINE) != "sglang" or not subject.at_least("0.7.0") or not (known := subject.server_options):
         return

@@ -1,7 +1,7 @@
-"""Token budgets: P15, P16 and P18, and what vLLM itself requires.
+"""Token budgets: P15, P16 and P18, and vLLM's own requirements.
 
-veRL: `verl/workers/engine_workers.py: ActorRolloutRefWorker.init_model`,
-`verl/utils/seqlen_balancing.py: rearrange_micro_batches`.
+veRL: `verl/workers/engine_workers.py: ActorRolloutRefWorker.init_model`, `verl/utils/seqlen_balancing.py:
+rearrange_micro_batches`.
 """
 
 from launcher.check.config.base import Findings
@@ -21,7 +21,7 @@ def dynamic_everywhere(subject: Subject) -> Findings:
 
 
 def budgets(subject: Subject) -> Findings:
-    """P16: a dynamic micro-batch has room for a prompt and response of full length."""
+    """P16: a dynamic micro-batch has room for the longest prompt and response."""
     prompt, response = subject.whole(PROMPT), subject.whole(RESPONSE)
     if prompt is None or response is None:
         return
@@ -83,7 +83,7 @@ def context(subject: Subject) -> Findings:
 
 
 def engine_batches(subject: Subject) -> Findings:
-    """ENGINE-1: vLLM's tokens per pass are not fewer than its sequences, nor than a prompt that is not chunked."""
+    """ENGINE-1: vLLM's tokens per pass are at least its sequences, and at least an unchunked prompt."""
     batched, limit = subject.whole(BATCHED), subject.whole(MODEL_LENGTH)
     sequences = subject.whole(SEQS)
     if batched is None or subject.get(f"{ROLLOUT}.name") != "vllm":

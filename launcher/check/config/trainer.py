@@ -1,4 +1,4 @@
-"""The course of the run: P21, contradicting settings, and learning rates that are too low for most of it."""
+"""The schedule of a run: P21, contradicting settings, and learning rates that are too low for most of it."""
 
 from launcher.check.config.base import Findings, of_registry
 from launcher.check.finding import found
@@ -47,7 +47,7 @@ def enough_samples(subject: Subject) -> Findings:
 
 
 def thresholds(subject: Subject) -> Findings:
-    """HEALTH-1: each key of `health` is a rule, a limit or an alert of ppo-tui; otherwise no run starts."""
+    """HEALTH-1: each key of `health` is a rule, limit or alert of ppo-tui; otherwise no run starts."""
     from launcher.health.settings import REMOVED
     from launcher.preset.alerting import check_health
 
@@ -63,7 +63,7 @@ def thresholds(subject: Subject) -> Findings:
 def schedules(subject: Subject, rows: int | None = None) -> Findings:
     """VALUE-12: each learning rate reaches its usual range and stays there for most of the run.
 
-    `rows` of the training files give the steps where the preset does not.
+    `rows` of the training files determine the steps if the preset does not.
     """
     course = flow(subject, rows)
     for block, each in ((ACTOR, course.actor_rate), (CRITIC, course.critic_rate)):

@@ -1,6 +1,6 @@
-"""Values against the types of veRL's configuration: P24. Hydra accepts any value, and veRL fails much later.
+"""Values against the types in veRL's configuration: P24. Hydra accepts any value, and veRL fails much later.
 
-veRL: `verl/base_config.py: BaseConfig` and the classes derived from it.
+veRL: `verl/base_config.py: BaseConfig` and its subclasses.
 """
 
 from typing import Any
@@ -20,14 +20,14 @@ NUMBERS = {
     "trainer.max_actor_ckpt_to_keep": int,
     "trainer.max_critic_ckpt_to_keep": int,
 }
-"""Keys outside of configuration classes whose default, null, does not show their type."""
+"""Keys outside of configuration classes with the default null, which does not show their type."""
 
 
 ABOVE_ZERO = ("_parallel_size", "rollout.response_length")
-"""Ends of keys by which veRL divides, or of which the engine requires at least 1."""
+"""Suffixes of keys that veRL divides by, or that the engine requires to be at least 1."""
 
 WHOLE = ("ulysses_sequence_parallel_size", "rollout.response_length")
-"""Ends of keys that torch or the engine takes as whole numbers only; runs with 64.0 for others have worked."""
+"""Suffixes of keys that torch or the engine accepts only as integers; 64.0 works for others."""
 
 
 def types(subject: Subject) -> Findings:
@@ -61,7 +61,7 @@ def types(subject: Subject) -> Findings:
 
 
 def _type(subject: Subject, key: str, default: Any) -> type | None:
-    """The type that veRL's classes give the key, else that of its default."""
+    """The type of a key in veRL's classes; otherwise, of its default."""
     block, _, name = key.rpartition(".")
     tree = defaults.leaf(subject.defaults, block)[1]
     target = tree.get("_target_", "") if isinstance(tree, dict) else ""

@@ -1,4 +1,4 @@
-"""How a batch is split for the passes over it: P8 to P14. veRL fails only in the first step.
+"""How passes split a batch: P8 to P14. veRL fails only in the first step.
 
 veRL: `verl/workers/engine_workers.py: TrainingWorker.train_mini_batch`, `verl/workers/engine/utils.py:
 prepare_micro_batches`, `verl/trainer/ppo/v1/trainer_base.py: _get_required_batch_multiple`; up to 0.7
@@ -33,7 +33,7 @@ WORKERS = f"{ROLLOUT}.agent.num_workers"
 
 
 def _minis(subject: Subject) -> Iterator[tuple[str, int]]:
-    """The mini-batches that are set: of the actor, and of a critic that does not follow it."""
+    """The mini-batches that are set: the actor's, and that of an independent critic."""
     for key in (MINI, CRITIC_MINI):
         mini = subject.whole(key)
         if mini is not None and (key == MINI or (subject.has_critic and subject.is_set(key))):
@@ -73,7 +73,7 @@ def log_probs_in_batch(subject: Subject) -> Findings:
 
 
 def reference_in_batch(subject: Subject) -> Findings:
-    """P9: the reference's batch divides too, unless the reference is the actor without its adapter (0.8 on)."""
+    """P9: the reference's batch also divides, unless the reference is the actor without its adapter (0.8 on)."""
     if subject.has_reference and not subject.has_lora:
         yield from _passes(subject, "P9", REF_LOG_PROB)
 
@@ -121,7 +121,7 @@ def same_micro(subject: Subject) -> Findings:
 
 
 def few_prompts(subject: Subject) -> Findings:
-    """BATCH-3: a step is not cut into dozens of updates of a few prompts each."""
+    """BATCH-3: a step does not consist of dozens of updates with a few prompts each."""
     batch, mini = subject.whole(BATCH), subject.whole(MINI)
     if batch is None or not mini or mini >= _FEW_PROMPTS or batch < _MOST_UPDATES * mini:
         return
@@ -129,7 +129,7 @@ def few_prompts(subject: Subject) -> Findings:
 
 
 def minis_in_batch(subject: Subject) -> Findings:
-    """P12: the batch is a multiple of the mini-batch; the v1 trainer pads it, the others fail (0.8 on)."""
+    """P12: the batch is a multiple of the mini-batch; the v1 trainer pads it, others fail (0.8 on)."""
     batch, n = subject.whole(BATCH), subject.whole(N)
     if batch is None or n is None or not subject.at_least("0.8.0"):
         return
@@ -166,7 +166,7 @@ def fetches_in_batch(subject: Subject) -> Findings:
 
 
 def normalised_micro(subject: Subject) -> Findings:
-    """P13: up to 0.7, a mini-batch is first divided over the GPUs, then into micro-batches."""
+    """P13: up to 0.7, a mini-batch is divided over the GPUs, then into micro-batches."""
     if subject.at_least("0.8.0") or subject.dynamic:
         return
     n, gpus = subject.whole(N), subject.gpus
@@ -204,7 +204,7 @@ def responses_over_workers(subject: Subject) -> Findings:
 
 
 def _share(what: str, size: int, n: int, shares: int) -> str:
-    """`mini-batch 64 x 5 responses over 8 GPUs = 40`, or less where a factor is 1."""
+    """`mini-batch 64 x 5 responses over 8 GPUs = 40`, shorter if a factor is 1."""
     responses = f" x {counted(n, 'response')}" if n > 1 else ""
     gpus = f" over {counted(shares, 'GPU')}" if shares > 1 else ""
     total = f" = {size * n // shares}" if responses or gpus else ""

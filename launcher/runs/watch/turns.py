@@ -56,7 +56,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Ran:
-    """A run as the queue sees it; `ending`: it has ended, and its supervisor lives or will retry it."""
+    """What the queue reads of a run; `ending`: it has ended, and its supervisor lives or will retry it."""
 
     state: RunState
     launch: LaunchRecord = field(default_factory=LaunchRecord)
