@@ -1,7 +1,7 @@
-"""The time in the records of a run: unix seconds that advance evenly even if the clock of the machine is set.
+"""The time in a run's records: unix seconds that advance evenly even if the machine's clock is set.
 
-A process reads the clock of the machine once and continues it with the monotonic clock. A supervisor that takes over a
-run continues the time of its predecessor. So all times of a run on one machine can be subtracted from each other.
+A process reads the machine's clock once and continues it with the monotonic clock. A supervisor that takes over a run
+continues its predecessor's time. So all times of a run on one machine can be subtracted from each other.
 """
 
 import time
@@ -10,7 +10,7 @@ _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def beat() -> float:
-    """Seconds since the start of the machine, the same in all of its processes."""
+    """Seconds since the boot of the machine, equal in all processes."""
     return time.clock_gettime(_CLOCK)
 
 
@@ -20,7 +20,7 @@ def now() -> float:
 
 
 def follow(t: float, at: float) -> None:
-    """Continues the time of another process of this machine, whose time was `t` when `beat` was `at`."""
+    """Continues the time of another local process, which was `t` at its `beat` of `at`."""
     global _zero
     _zero = t - at
 

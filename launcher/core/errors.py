@@ -18,11 +18,11 @@ _HINTS = {
 
 
 class UserError(Exception):
-    """Wrong use: `message` says what is wrong (value and place), `hint` gives one action, or is empty.
+    """Wrong use: `message` says what is wrong (value and place); `hint` is one action, or empty.
 
-    The command line prints both on stderr and exits with `exit_code`; a screen shows them in one notice. `place` is
-    where the value was given; it begins the message. A hint that takes long to find, such as the nearest of many names,
-    is a function, which is called when somebody reads it: of a thousand errors one is printed.
+    The command line prints both on stderr and exits with `exit_code`; a screen shows them in one notice. `place`: where
+    the value was given; it begins the message. A hint that takes long to find, such as the nearest of many names, is a
+    function, called on demand: of a thousand errors one is printed.
     """
 
     exit_code = 2
@@ -38,12 +38,12 @@ class UserError(Exception):
 
     @property
     def message(self) -> str:
-        """The place and what is wrong there, in one line."""
+        """The place and the error, in one line."""
         return f"{self.place}: {self.what}" if self.place else self.what
 
     @property
     def without_place(self) -> str:
-        """The error without its place, for a reader who knows the place."""
+        """The error without its place, for a reader who has it."""
         return f"{self.what}; {self.hint}" if self.hint else self.what
 
     def __str__(self) -> str:
@@ -55,13 +55,13 @@ class UserError(Exception):
 
 
 def of_file(doing: str, error: Exception, hint: str = "") -> UserError:
-    """The error of a file that cannot be read or written: `cannot read FILE`, the system's reason, what to do."""
+    """The error of an unreadable or unwritable file: `cannot read FILE`, the system's reason, and an action."""
     reason = getattr(error, "strerror", None) or str(error)
     return UserError(f"{doing}: {reason}", hint or hint_for(error) or "use another file")
 
 
 def of_writing(path: Path, error: OSError, place: str = "", hint: str = "") -> UserError:
-    """The error of a file or folder that cannot be written; without its folder, the command that creates that."""
+    """The error of an unwritable file or folder; if its folder is missing, with the command that creates it."""
     missing = error.errno == errno.ENOENT and not path.parent.exists()
     made = f"create the folder: mkdir -p {shlex.quote(str(path.parent))}" if missing else ""
     known = "" if error.errno == errno.ENOENT else hint_for(error)  # the path itself is right
@@ -70,7 +70,7 @@ def of_writing(path: Path, error: OSError, place: str = "", hint: str = "") -> U
 
 
 def hint_for(error: Exception) -> str:
-    """What to do about an error of the system; empty if unknown."""
+    """The action for a system error; empty if unknown."""
     return _HINTS.get(getattr(error, "errno", None) or 0, "")
 
 
@@ -79,7 +79,7 @@ class NoStep(UserError):
 
 
 class NoStepYet(NoStep):
-    """A log is empty, or of a known form without a step: it may get one."""
+    """A log is empty, or of a known form without a step: it may still get one."""
 
 
 class SecretValue(UserError):

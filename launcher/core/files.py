@@ -1,4 +1,4 @@
-"""Writes files so that a kill at any instant leaves a readable file; a process that only reads changes none."""
+"""Writes files so that a kill at any time leaves a readable file; a read-only process changes none."""
 
 import contextlib
 import errno
@@ -21,7 +21,7 @@ from launcher.core.paths import cache_dir, presets_dir, queue_dir, runs_dir
 from launcher.core.text import near_hint
 
 READ_ONLY = "PPO_TUI_READ_ONLY"
-"""Environment variable of a process that only reads: what `ppo-tui mcp` starts for a tool that reads."""
+"""Environment variable of a read-only process, such as `ppo-tui mcp` starts for a reading tool."""
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _CHANGES = tuple(
     f"os.{name}" for name in ("chm", "cho", "link", "mkd", "re", "rmd", "setx", "symlink", "trunc", "utime")
@@ -32,19 +32,19 @@ _PATIENCE = 1 << 23  # bytes that wait for room on a disk; further lines are dro
 
 
 def read_only() -> bool:
-    """Whether this process only reads."""
+    """Whether this process is read-only."""
     return bool(os.environ.get(READ_ONLY))
 
 
 def refuse_changes(path: object = None) -> None:
-    """Raises OSError in a process that only reads."""
+    """Raises OSError in a read-only process."""
     if read_only():
         raise OSError(errno.ECANCELED, "not allowed, because this command only reads", path and str(path))
 
 
 def guard() -> None:
-    """In a process that only reads, makes Python refuse each change of a file outside the cache, each signal, and each
-    program but its own interpreter, which checks start; those that outlive this process are `spawn.detached`.
+    """Makes Python refuse changes of files outside the cache, signals, and programs other than its own interpreter in a
+    read-only process. Checks start that interpreter; `spawn.detached` starts processes that outlive this one.
     """
     allowed = tuple(os.path.realpath(each) + os.sep for each in (cache_dir(), "/dev"))
 
@@ -67,7 +67,7 @@ def guard() -> None:
 
 
 def foreign(path: Path) -> UserError | None:
-    """Why a file that was found, not named, is not obeyed: another user owns it or its folder, or may write there."""
+    """Why a found (not named) file is not trusted: another user owns it or its folder, or may write there."""
     for place in (path, path.parent) if path.exists() else ():
         if wrong := _open_to_others(place):
             kind = "a file" if place == path else f"in {place}, a folder"
@@ -76,7 +76,7 @@ def foreign(path: Path) -> UserError | None:
 
 
 def open_folders() -> list[UserError]:
-    """The folders of ppo-tui that belong to another user, or where others may write, each with its mode."""
+    """ppo-tui's folders that another user owns or may write, each with its mode."""
     tops = (runs_dir().parent, presets_dir().parent, queue_dir(), presets_dir(), cache_dir())
     places = dict.fromkeys(each for top in tops for each in (top, *top.glob("*")) if each.is_dir())
     found = ((place, _open_to_others(place)) for place in places)
@@ -84,7 +84,7 @@ def open_folders() -> list[UserError]:
 
 
 def _open_to_others(place: Path) -> UserError | None:
-    """The owner and mode of a file or folder that another user owns or may write, with the command that changes it."""
+    """Owner and mode of a file or folder that another user owns or may write, with the command that changes it."""
     try:
         status = place.stat()
     except OSError:
@@ -116,7 +116,7 @@ def _user(uid: int) -> str:
 
 @functools.cache
 def _only_ours(gid: int) -> bool:
-    """Whether a group is our own private one, without another member."""
+    """Whether a group is our own private one, without other members."""
     try:
         members = {*grp.getgrgid(gid).gr_mem, *(each.pw_name for each in pwd.getpwall() if each.pw_gid == gid)}
         return gid == pwd.getpwuid(os.getuid()).pw_gid and members <= {_user(os.getuid())}
@@ -125,7 +125,7 @@ def _only_ours(gid: int) -> bool:
 
 
 def make_folder(path: Path) -> None:
-    """Makes a folder and those above it, each for its owner only; one that exists stays as it is. Raises OSError."""
+    """Makes a folder and its parents, accessible to the owner only; an existing one is not changed. Raises OSError."""
     for each in reversed(path.parents):
         if not each.exists():
             each.mkdir(mode=0o700, exist_ok=True)
@@ -133,7 +133,7 @@ def make_folder(path: Path) -> None:
 
 
 def write_atomic(path: Path, content: bytes) -> None:
-    """Replaces a file: a temporary one of this thread, fsync, rename. It is writable for its owner only."""
+    """Replaces a file: a temporary file of this thread, fsync, rename. Only its owner can write it."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
         with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644), "wb") as file:
@@ -150,7 +150,7 @@ def write_atomic(path: Path, content: bytes) -> None:
 
 
 def cache(path: Path, content: bytes) -> None:
-    """Writes a file that can be made again, unless its folder cannot be written."""
+    """Writes a file that can be rebuilt; ignores an unwritable folder."""
     with contextlib.suppress(OSError):
         make_folder(path.parent)
         write_atomic(path, content)
@@ -162,7 +162,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> Mapping[str, Any]:
-    """Reads a JSON object; empty when the file is missing or has none."""
+    """Reads a JSON object; empty if missing or not an object."""
     try:
         value = orjson.loads(path.read_bytes())
     except (OSError, orjson.JSONDecodeError):
@@ -171,8 +171,8 @@ def read_json(path: Path) -> Mapping[str, Any]:
 
 
 def discard(folder: Path) -> None:
-    """Removes a folder. It leaves its place at once, as removing what it holds may take long; the next call in that
-    folder removes what a killed one left. Raises OSError if it cannot leave.
+    """Removes a folder. It leaves its place at once, as removing its content may take long; the next call in that
+    folder removes leftovers of a killed one. Raises OSError if it cannot leave.
     """
     doomed = folder.with_name(_DOOMED + folder.name)
     shutil.rmtree(doomed, ignore_errors=True)
@@ -182,7 +182,7 @@ def discard(folder: Path) -> None:
 
 
 def move_in(folder: Path, to: Path) -> bool:
-    """Moves a folder into `to`, where it replaces one of the same name; False if it has vanished. Raises OSError."""
+    """Moves a folder into `to`, replacing one of the same name; False if it has vanished. Raises OSError."""
     target, replaced = to / folder.name, to / f".replaced-{folder.name}"
     if replaced.exists():  # a kill left it
         if target.exists():
@@ -205,7 +205,7 @@ def move_in(folder: Path, to: Path) -> bool:
 
 
 def size(path: Path) -> int:
-    """Bytes that the files of a folder take on the disk; a console with a gap takes less than its length."""
+    """Disk use of a folder's files in bytes; a console with a gap uses less than its length."""
     total = 0
     for folder, _, files in os.walk(path):
         for name in files:
@@ -216,13 +216,13 @@ def size(path: Path) -> int:
 
 
 def beside(path: Path) -> list[str]:
-    """The names in the folder of a path that a misspelled one may mean, which its ending alone does not."""
+    """Names in a path's folder, without those that have the given name as an extension."""
     names = [entry.name for entry in path.parent.glob("*")] if path.parent.is_dir() else []
     return [name for name in names if not name.endswith(f".{path.name}")]
 
 
 def require_file(path: Path, place: str = "", hint: str = "") -> None:
-    """Raises UserError for a folder, and for a path without a file, with the nearest name there, then `hint`."""
+    """Raises UserError for a folder or a missing file, with the nearest name there, then `hint`."""
     if os.path.isfile(path):  # noqa: PTH113 (never raises)
         return
     if os.path.isdir(path):  # noqa: PTH112 (never raises)
@@ -233,9 +233,9 @@ def require_file(path: Path, place: str = "", hint: str = "") -> None:
 
 
 class Appender:
-    """Adds complete lines to a file. A half line that an earlier kill left is ended first.
+    """Appends complete lines to a file; first ends an incomplete line of a killed process.
 
-    A write that fails raises OSError; a `patient` appender keeps the lines for its next write instead.
+    A failed write raises OSError; a `patient` appender keeps the lines for its next write instead.
     """
 
     def __init__(self, path: Path, *, patient: bool = False) -> None:
@@ -245,7 +245,7 @@ class Appender:
         self._lock = threading.Lock()
 
     def add(self, lines: list[bytes]) -> None:
-        """Writes lines that end with their newline."""
+        """Appends lines that end with a newline."""
         with self._lock:
             if len(self._waiting) < _PATIENCE:
                 self._waiting += b"".join(lines)
@@ -256,7 +256,7 @@ class Appender:
                     raise
 
     def flush(self) -> None:
-        """Writes the lines that wait. Raises OSError, even if it is patient."""
+        """Writes the waiting lines. Raises OSError, even if patient."""
         with self._lock:
             self._write()
 
@@ -276,5 +276,5 @@ class Appender:
 
 
 def append_lines(path: Path, lines: list[bytes]) -> None:
-    """Adds complete lines once, as `Appender` does. Raises OSError."""
+    """Appends complete lines once, as `Appender` does. Raises OSError."""
     Appender(path).add(lines)

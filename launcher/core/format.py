@@ -1,4 +1,4 @@
-"""Numbers as people read them: 1.2e-4, 3m 12s, 38.1/79.6 GiB."""
+"""Formats numbers for people: 1.2e-4, 3m 12s, 38.1/79.6 GiB."""
 
 import math
 import re
@@ -12,7 +12,7 @@ _SMALL = 1e-3  # below, YAML has a number as 3e-4
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """Formats a number with about `digits` significant digits; None is `–`."""
+    """Formats a number with about `digits` significant digits; `–` for None."""
     if value is None:
         return "–"
     if math.isnan(value):
@@ -36,7 +36,7 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def yaml_number(value: float) -> str:
-    """A number as YAML 1.2 has it, all digits: `1e-6`, `0.05`, `.inf`."""
+    """A number in YAML 1.2 with all digits: `1e-6`, `0.05`, `.inf`."""
     text = repr(value)
     if 0 < abs(value) < _SMALL and "e" not in text:
         text = f"{Decimal(text).normalize():e}"
@@ -44,7 +44,7 @@ def yaml_number(value: float) -> str:
 
 
 def counted(count: float, noun: str, form: str = ",") -> str:
-    """`1 step`, `5 steps`, `1,200 batches`; `form` is the format of the number."""
+    """`1 step`, `5 steps`, `1,200 batches`; `form`: the number's format."""
     ending = "" if count == 1 else "es" if noun.endswith(("tch", "s", "x")) else "s"
     return f"{count:{form}} {noun}{ending}"
 
@@ -55,7 +55,7 @@ def steps(count: float) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Formats seconds as `45s`, `3m 12s`, `2h 05m` or `3d 4h`; `–` when unknown."""
+    """Formats seconds as `45s`, `3m 12s`, `2h 05m` or `3d 4h`; `–` if unknown."""
     if seconds is None or not math.isfinite(seconds):
         return "–"
     total = max(0, round(seconds))
@@ -81,9 +81,7 @@ def roughly(seconds: float | None) -> str:
 
 
 def remaining(seconds: float | None, done: float | None = None) -> str:
-    """`ETA 3h 44m, done 18:12`, by this machine's clock; with the day if it is another one; no time that is over.
-    `all steps done` where none is left.
-    """
+    """`ETA 3h 44m, done 18:12` (local time; `done` with the day unless today, not if past), or `all steps done`."""
     if seconds == 0:
         return "all steps done"
     words, today = f"ETA {roughly(seconds)}", datetime.now()

@@ -1,8 +1,8 @@
 """The gap in the middle of a large console: a hole in a sparse file.
 
-The driver holds its console open and appends to it, so the file cannot be renamed or cut. A hole is punched into it
-instead (Linux, `fallocate(2)`): the beginning, the end and the offset of every byte stay, and the hole takes no room.
-One line in the hole reports it; zero bytes fill the rest up to the next line.
+The driver keeps its console open and appends to it, so the file cannot be renamed or truncated. Instead, a hole is
+punched into it (Linux, `fallocate(2)`): the beginning, the end and all byte offsets stay, and the hole uses no disk
+space. One line in the hole reports it; zero bytes fill it up to the next line.
 """
 
 import os
@@ -14,7 +14,7 @@ _LINE = 1 << 16  # bytes in which the end of a line is looked for
 
 
 def find(fd: int) -> range:
-    """Finds the first hole of an open file, whose bytes need not be read; empty when it has none."""
+    """The first hole of an open file, whose bytes need not be read; empty without one."""
     try:
         status = os.fstat(fd)
         if status.st_blocks * 512 >= status.st_size:
@@ -31,9 +31,9 @@ def find(fd: int) -> range:
 
 
 def limit(console: Path, most: int) -> None:
-    """Shrinks a console to `most` bytes on the disk: its head and its newest `most / 2` bytes stay.
+    """Shrinks a console to `most` bytes on disk: keeps its head and its newest `most / 2` bytes.
 
-    Raises OSError when the system or the disk does not support it.
+    Raises OSError if the system or the disk does not support it.
     """
     if console.stat().st_size <= most:
         return
@@ -55,7 +55,7 @@ def limit(console: Path, most: int) -> None:
 
 
 def _line_end(file: int, begin: int, end: int, *, last: bool = False) -> int:
-    """The byte after the first (or last) newline between two bytes; `end` without one."""
+    """The byte after the first (or last) newline in a range; `end` without one."""
     block = os.pread(file, end - begin, begin)
     newline = block.rfind(b"\n") if last else block.find(b"\n")
     return begin + newline + 1 if newline >= 0 else end

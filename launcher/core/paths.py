@@ -20,7 +20,7 @@ def _home(env: Mapping[str, str] = os.environ) -> Path | None:
 
 
 def runs_dir(env: Mapping[str, str] = os.environ) -> Path:
-    """Folder of all runs, one folder per run; that of a process with another environment."""
+    """Folder of all runs, one folder per run [default of `env`: this process's environment]."""
     home = _home(env)
     return home / "runs" if home else Path(platformdirs.user_data_dir(_APP)) / "runs"
 
@@ -53,7 +53,7 @@ def settings_file() -> Path:
 
 
 def home_hint(error: OSError) -> str:
-    """What to do where one of our own folders, or a folder that leads to it, cannot be written; else empty."""
+    """The action if one of our folders, or a parent, is not writable; otherwise empty."""
     if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS) or not error.filename:
         return ""
     place, ours = Path(error.filename), (runs_dir(), cache_dir(), presets_dir())
@@ -61,7 +61,7 @@ def home_hint(error: OSError) -> str:
 
 
 def own_command(module: str, *words: str) -> list[str]:
-    """The command line that runs a module of ppo-tui as `python -m` does.
+    """The command line that runs a module of ppo-tui, like `python -m`.
 
     It ignores PYTHONPATH and the current folder; PYTHONPATH stays in its environment, for veRL (`ppo_tui.py`).
     """

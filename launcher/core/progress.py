@@ -1,4 +1,4 @@
-"""Shows how much of large files is read, and how much of it is judged."""
+"""The progress of reading and judging large files."""
 
 import math
 import time
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 Progress: TypeAlias = Callable[[int, int, str], None]
-"""Gets the bytes that are done so far, all of them, and what is done: `reading`."""
+"""Receives the completed bytes, the total, and the activity: `reading`."""
 _FIRST, _PAUSE = 1.0, 5.0  # seconds before the first line, and between two
 
 
@@ -15,7 +15,7 @@ def unseen(done: int, total: int, doing: str) -> None:
 
 
 class Meter:
-    """Adds up what is done of several files."""
+    """Sums the progress over several files."""
 
     def __init__(self, progress: Progress, total: int, doing: str = "reading") -> None:
         self._progress, self.total, self._doing, self._done = progress, total, doing, 0.0
@@ -29,7 +29,7 @@ SILENT = Meter(unseen, 0)
 
 
 def narrated(say: Callable[[str], None]) -> Progress:
-    """Prints progress as lines: `reading: 120 of 400 MB`, the first one a second after that began."""
+    """Prints progress as lines: `reading: 120 of 400 MB`, the first after one second."""
     due, of = math.inf, (0, "")
 
     def report(done: int, total: int, doing: str) -> None:

@@ -1,7 +1,7 @@
-"""Recognizes secrets: by the name of a variable or setting, by their form (the rows of secret_forms.toml), as a random
-word near a name.
+"""Recognizes secrets by the name of a variable or setting, by form (secret_forms.toml), or as a random word near a
+name.
 
-More names of variables (capitals only) than of veRL keys count as secret: `prompt_key` and `pad_token` are settings.
+More names count as secret for variables (capitals only) than for veRL keys: `prompt_key` and `pad_token` are settings.
 """
 
 import itertools
@@ -60,7 +60,7 @@ _BEFORE, _AFTER = 48, 16  # characters between a random word and a name
 
 @dataclass(frozen=True)
 class Form:
-    """A row of secret_forms.toml, whose fields it explains."""
+    """A row of secret_forms.toml, which explains its fields."""
 
     kind: str
     pattern: str
@@ -77,7 +77,7 @@ class Form:
         return re.compile(text, re.VERBOSE if self.case else re.VERBOSE | re.IGNORECASE)
 
     def hide(self, text: str) -> str:
-        """The text with `***` for the secrets of this form."""
+        """The text with `***` for secrets of this form."""
         kept: list[str] = []
         done = at = 0
         while match := self.regex.search(text, at):
@@ -89,7 +89,7 @@ class Form:
         return "".join([*kept, text[done:]])
 
     def accepts(self, text: str, start: int, end: int) -> bool:
-        """Whether a value in its place is a secret, and not hidden yet."""
+        """Whether a value at this place is a secret that is not yet hidden."""
         nothing = _NOTHING if self.kind in _BY_NAME else _REFERENCE
         return not nothing.match(text, start) and (_is_likely(text[start:end]) or not self.likely)
 
@@ -101,7 +101,7 @@ def _tables() -> Mapping[str, Any]:
 
 @cache
 def forms(*kinds: str) -> tuple[Form, ...]:
-    """The rows of secret_forms.toml of these kinds, or all of them."""
+    """The rows of secret_forms.toml of these kinds [default: all]."""
     return tuple(record(Form, row) for row in _tables()["form"] if not kinds or row["kind"] in kinds)
 
 
@@ -115,7 +115,7 @@ def _value(match: re.Match[str]) -> tuple[int, int]:
 
 
 def is_secret(name: str) -> bool:
-    """Whether a variable of that name probably holds a secret: HF_TOKEN, GITHUB_PAT, MY_PASS; not MAX_TOKENS, PWD."""
+    """Whether a variable of this name probably holds a secret: HF_TOKEN, GITHUB_PAT, MY_PASS; not MAX_TOKENS, PWD."""
     parts = re.findall("[A-Z]+", name.upper())
     if not parts or parts == ["PWD"] or not _HARMLESS.isdisjoint(parts):
         return False
@@ -123,7 +123,7 @@ def is_secret(name: str) -> bool:
 
 
 def names_secret(key: str) -> bool:
-    """Whether a veRL key, a field or a variable in one names a secret: `trainer.api_key`, `env_vars.GITHUB_PAT`."""
+    """Whether a veRL key, a field or a variable in it names a secret: `trainer.api_key`, `env_vars.GITHUB_PAT`."""
     variable = re.split(r"[.+@/]", key)[-1]
     return _regex("(?:@word@|@camel@)$").search(key) is not None or (variable.isupper() and is_secret(variable))
 
@@ -134,7 +134,7 @@ def looks_secret(text: str) -> bool:
 
 
 def hide(text: str) -> str:
-    """Inert text with `***` for the secrets that have a known form or are next to a name. JSON stays JSON."""
+    """Inert text with `***` for secrets of a known form or next to a name. JSON stays JSON."""
     lower = text.lower()
     if _RUN.search(text) is not None or any(map(text.__contains__, _BARE)):
         text = _hide(text, lower, "token")
@@ -148,7 +148,7 @@ def hide(text: str) -> str:
 
 
 def _named(lower: str) -> bool:
-    """Whether the name of a secret may come before a value."""
+    """Whether a secret's name may precede a value."""
     found = filter(lower.__contains__, _KINDS if lower.isascii() else (*_KINDS, *_FOREIGN))
     return any(_end_of(kind).search(lower) for kind in found)
 
@@ -166,7 +166,7 @@ def _hide(text: str, lower: str, *kinds: str) -> str:
 
 
 def _hide_named(text: str) -> str:
-    """The text with `***` instead of each value that follows the name of a secret."""
+    """The text with `***` for each value that follows a secret's name."""
     kept: list[str] = []
     done = at = 0
     while name := _regex("@name@").search(text, at):
@@ -193,7 +193,7 @@ def _hide_random(match: re.Match[str]) -> str:
 
 
 def _random(word: str) -> bool:
-    """Whether letters, capitals and digits alternate as in no name: `Zx9kQ7vLmN3p`, not `Qwen2ForCausalLM`."""
+    """Whether letters, capitals and digits alternate too much for a name: `Zx9kQ7vLmN3p`, not `Qwen2ForCausalLM`."""
     kinds = ["A" if letter.isupper() else "a" if letter.islower() else "0" for letter in word]
     groups = [kind for kind, _ in itertools.groupby(kinds)]
     share = len(groups) / max(len(word), _SHORTEST)

@@ -1,6 +1,6 @@
-"""Secrets by value: the values of secret variables at the start of a run, as keyed hashes, and equal words in text.
+"""Secrets by value: keyed hashes of the secret variables at the start of a run, compared with words in text.
 
-Key and hashes are two files next to the folder of the runs, readable by their owner only. No run folder has them.
+Key and hashes are two files next to the folder of runs, readable by their owner only. No run folder contains them.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ _PAUSE = 2.0  # seconds until the files are looked at again: another process may
 
 
 def keep(env: Mapping[str, str]) -> None:
-    """Keeps the hashes of the secret values of an environment, with their lengths and signs. Raises OSError."""
+    """Stores hashes of an environment's secret values, with their lengths and separators. Raises OSError."""
     _known.read()
     values = {value for name, value in env.items() if is_secret(name) and _VALUE.fullmatch(value)}
     fresh = sorted(value for value in values if not _known.has(value))
@@ -38,7 +38,7 @@ def keep(env: Mapping[str, str]) -> None:
 
 
 def mask(text: str) -> str:
-    """The text with `***` for each word, or part of one between signs, that equals a kept value."""
+    """The text with `***` for each word, or part between separators, that equals a stored value."""
     _known.look()
     if _known.run and _known.run in text.encode(errors="replace").translate(_known.members):
         for word in _known.long.findall(text):
@@ -48,7 +48,7 @@ def mask(text: str) -> str:
 
 
 class _Known:
-    """The hashes of the values that this user keeps, reloaded when their file changes."""
+    """The stored hashes of this user, reloaded when their file changes."""
 
     def __init__(self) -> None:
         self._looked = -_PAUSE
@@ -60,7 +60,7 @@ class _Known:
         self.members, self.run = b"", b""  # bytes of such words become `x`: most lines have no run of them
 
     def look(self) -> None:
-        """Reads the files, once in `_PAUSE` seconds at most."""
+        """Reads the files, at most once in `_PAUSE` seconds."""
         if (now := time.monotonic()) - self._looked > _PAUSE:
             self._looked = now
             self.read()
@@ -110,7 +110,7 @@ def _file() -> Path:
 
 
 def _key(*, make: bool = False) -> bytes:
-    """The key of the hashes, which the first start makes; empty while another one writes it."""
+    """The key of the hashes, made by the first start; empty while another process writes it."""
     file = _file().with_name("secret-key")
     if make:
         with contextlib.suppress(FileExistsError):

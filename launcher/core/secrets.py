@@ -20,18 +20,18 @@ _KEY_LINES = 400  # of the longest private key, with the lines of others between
 
 
 class Redactor:
-    """Redacts a stream of whole lines; it remembers a private key that continues in the next part."""
+    """Redacts a stream of whole lines, including private keys across parts."""
 
     def __init__(self, *, in_key: bool = False) -> None:
-        """`in_key`: the text begins within a private key."""
+        """`in_key`: the text begins inside a private key."""
         self._left = _KEY_LINES if in_key else 0  # lines that the key may still have
 
     def __call__(self, text: str) -> str:
-        """The text without control characters, and with `***` for its secrets. JSON stays JSON."""
+        """The text without control characters and with `***` for its secrets. JSON stays JSON."""
         return hide(self.without_keys(mask(inert(text))))
 
     def without_keys(self, text: str) -> str:
-        """The text with `***` for private keys alone, which is fast."""
+        """The text with `***` for private keys only, which is fast."""
         if self._left or "PRIVATE KEY" in text:
             text = "\n".join(map(self._without_key, inert(text).split("\n")))
         return text
@@ -48,12 +48,12 @@ class Redactor:
 
 
 def redact(text: str) -> str:
-    """A whole text without control characters, and with `***` for its secrets."""
+    """A whole text without control characters and with `***` for its secrets."""
     return Redactor()(text)
 
 
 class Redacted:
-    """A text stream that passes on inert text without secrets: everything that a command prints."""
+    """A text stream for all output of commands, which passes on inert text without secrets."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
@@ -72,7 +72,7 @@ class Redacted:
 
 
 def in_setting(key: str, value: Any) -> bool:
-    """Whether the value of a veRL key or field is a secret, by the name of the key or the form of the value."""
+    """Whether the value of a veRL key or field is a secret, by the key's name or the value's form."""
     if isinstance(value, dict):
         return any(in_setting(str(name), item) for name, item in value.items())
     if isinstance(value, (list, tuple)):
@@ -88,7 +88,7 @@ def redacted(key: str, value: Any) -> Any:
 
 
 def redact_tree(value: Any) -> Any:
-    """A JSON value without the secrets in its strings and under its keys; control characters stay in other strings."""
+    """A JSON value without secrets in strings and under secret keys; other strings keep control characters."""
     return _redact_tree(value, Redactor())
 
 

@@ -1,4 +1,4 @@
-"""Reference data as TOML files next to the modules that use them; each is read when it is first needed."""
+"""Reference data as TOML files next to the modules that use them, read on first use."""
 
 import sys
 from collections.abc import Mapping
@@ -19,15 +19,15 @@ def read_tables(path: Path) -> dict[str, Any]:
 
 
 def tables_of(module: str, name: str = "") -> Mapping[str, Any]:
-    """Reads the data file of a module's `__file__`: the one of its name, or `name` next to it."""
+    """Reads the data file of a module's `__file__`: the one with its name, or `name` next to it."""
     path = Path(module)
     return read_tables(path.with_name(name) if name else path.with_suffix(".toml"))
 
 
 def record(kind: type[Row], table: Mapping[str, Any], **made: Any) -> Row:
-    """Makes a dataclass from a table, its lists as tuples; `made` are the fields that are not plain values.
+    """Makes a dataclass from a table, with tuples for lists; `made`: fields that are not plain values.
 
-    Raises TypeError for a name that the dataclass does not have.
+    Raises TypeError for a name that the dataclass lacks.
     """
     plain = {name: tuple(value) if isinstance(value, list) else value for name, value in table.items()}
     return kind(**{**plain, **made})

@@ -1,4 +1,4 @@
-"""Reads the bytes and lines of logs: whole ones, and files that grow."""
+"""Reads bytes and lines of logs: whole files and growing ones."""
 
 import codecs
 import gzip
@@ -16,11 +16,11 @@ _CHUNK = 1 << 18
 
 
 class Tail:
-    """Reads what was added to a file since the last read.
+    """Reads the bytes added to a file since the last read.
 
-    A file that does not exist yet, or cannot be read now (a network disk), has nothing new. A file that shrank was
-    restarted (veRL's file logger truncates it at every start): reading continues from its beginning, and
-    `restarts` counts it. A gap is skipped; `passed` counts its bytes.
+    A missing or temporarily unreadable file (a network disk) has nothing new. A file that shrank was restarted (veRL's
+    file logger truncates it at every start): reading continues from its beginning, and `restarts` counts it. A gap is
+    skipped; `passed` counts its bytes.
     """
 
     def __init__(self, path: Path, offset: int = 0) -> None:
@@ -30,7 +30,7 @@ class Tail:
         self.passed = 0
 
     def read(self, limit: int = 1 << 20) -> bytes:
-        """The next bytes, at most `limit`; empty when there is nothing new."""
+        """The next bytes, at most `limit`; empty without new ones."""
         try:
             with self.path.open("rb") as file:
                 size = os.fstat(file.fileno()).st_size
@@ -51,7 +51,7 @@ class Tail:
 
 
 class _Lines:
-    """Splits pieces into lines; the parts of a line are joined once, however long it is."""
+    """Splits pieces into lines; the parts of a line are joined once, whatever its length."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -67,7 +67,7 @@ class _Lines:
 
 
 class LineTail:
-    """Reads complete lines that were added to a file; a half line at its end waits for its newline."""
+    """Reads complete lines added to a file; an incomplete one waits for its newline."""
 
     def __init__(self, path: Path, offset: int = 0) -> None:
         self._tail = Tail(path, offset)
@@ -78,7 +78,7 @@ class LineTail:
         return self._tail.restarts
 
     def read(self, limit: int = 1 << 20) -> list[bytes]:
-        """The next complete lines without their newlines, from about `limit` bytes."""
+        """The next complete lines without newlines, from about `limit` bytes."""
         restarts = self._tail.restarts
         chunk = self._tail.read(limit)
         if self._tail.restarts != restarts:
@@ -87,7 +87,7 @@ class LineTail:
 
 
 def lines_of(read: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines of pieces of a file, without their newlines."""
+    """The lines in pieces of a file, without newlines."""
     lines = _Lines()
     for chunk in read:
         yield from lines.add(chunk)
@@ -95,7 +95,7 @@ def lines_of(read: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def chunks(path: Path, meter: Meter = SILENT) -> Iterator[bytes]:
-    """The bytes of a log in pieces, as UTF-8 without a byte order mark; a missing file is empty, a gap left out.
+    """The bytes of a log in pieces, as UTF-8 without a byte order mark; empty for a missing file, without a gap.
 
     PowerShell's `>` and Tee-Object write UTF-16.
     """
@@ -137,5 +137,5 @@ def utf16(first: bytes) -> str | None:
 
 
 def records(path: Path, meter: Meter = SILENT) -> Iterator[bytes]:
-    """The raw lines of a log, such as a metrics.jsonl; none of a missing file."""
+    """The raw lines of a log, such as a metrics.jsonl; empty for a missing file."""
     return lines_of(chunks(path, meter))

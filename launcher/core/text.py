@@ -1,4 +1,4 @@
-"""Text that comes from outside: logs, presets, samples."""
+"""Text from outside: logs, presets, samples."""
 
 import codecs
 import difflib
@@ -26,7 +26,7 @@ _WORD = 4  # letters of a word that is looked for inside names and meanings
 _SLIPS = 5  # letters of a word whose slips are known
 
 TWINS = "twins"
-"""An error handler of codecs: a sign that an encoding lacks is replaced by its substitute, or a question mark."""
+"""Name of a codec error handler: replaces a character that an encoding lacks by a similar one or a question mark."""
 
 
 def _twins(error: UnicodeError) -> tuple[str, int]:
@@ -38,9 +38,9 @@ codecs.register_error(TWINS, _twins)
 
 
 def inert(text: str) -> str:
-    """Removes terminal escapes, control characters, direction marks and letters without width.
+    """Removes terminal escapes, control characters, direction marks and zero-width characters.
 
-    Newlines and tabs stay. Printing the result does not act on the terminal.
+    Newlines and tabs stay. The result is safe to print on a terminal.
     """
     if text.isascii() and (text.isprintable() or text.replace("\n", "").isprintable()):
         return text
@@ -48,12 +48,12 @@ def inert(text: str) -> str:
 
 
 def without_controls(text: str) -> str:
-    """Removes control and invisible characters; the printable rest of an escape sequence stays."""
+    """Removes control and invisible characters; keeps the printable part of escape sequences."""
     return _CONTROL.sub("", text)
 
 
 def clean(text: str) -> str:
-    """The text of `inert` with spaces for tabs: for text that is measured, folded or compared."""
+    """`inert` text with spaces for tabs, to be measured, folded or compared."""
     return inert(text).expandtabs(4)
 
 
@@ -68,15 +68,15 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def without_login(text: str) -> str:
-    """`text` without the user and password of the addresses in it."""
+    """`text` without user and password in its addresses."""
     return re.sub(r"//[^/@\s]+@", "//", text)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that a wrong one probably means, or None when nothing is near.
+    """The known name that a wrong one probably means; None if none is near.
 
-    A part of a longer name comes first (`lr` of `actor.lr`), then a very similar name, the end of one (`batch_size`),
-    its beginning (`gsm8k-`), one whose meaning, in a mapping of names to meanings, has the word, and a similar name.
+    Order: a part of a longer name (`lr` of `actor.lr`), a very similar name, the end of one (`batch_size`), its
+    beginning (`gsm8k-`), one whose meaning (in a mapping of names to meanings) has the word, a similar name.
     """
     names, word = list(known), letters(name)
     parts = [each for each in names if name and (each.endswith((f".{name}", f"/{name}")) or f"/{name}/" in each)]
@@ -90,8 +90,8 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def slip_of(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is one slip away from a word of five letters or more: a letter that is missing, too much,
-    another, or swapped with the next. None for all others: names that are only similar mean other things.
+    """The known name that differs by one slip from a word of at least five letters: a letter missing, added, replaced,
+    or swapped with the next. None otherwise: names that are only similar mean other things.
     """
     if len(letters(name)) < _SLIPS:
         return None
@@ -106,22 +106,22 @@ def slip_of(name: str, known: Iterable[str]) -> str | None:
 
 
 def letters(text: str) -> str:
-    """The letters of a name or sentence, so that learning_rate is in `Learning rate.`"""
+    """The letters of a name or sentence, to find learning_rate in `Learning rate.`"""
     return "".join(filter(str.isalnum, text.lower()))
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """` (did you mean 'x'?)`, or nothing when no known name is near."""
+    """` (did you mean 'x'?)`; empty if no known name is near."""
     return perhaps(nearest(name, known))
 
 
 def perhaps(near: str | None) -> str:
-    """The words after an error that name a similar name, or nothing."""
+    """The end of an error with a similar name; empty without one."""
     return f" (did you mean '{near}'?)" if near else ""
 
 
 def allowed_steps(values: Sequence[int], option: str) -> str:
-    """`use --step 6`, `use --step 5, 10 or 15`, `use a --step from 1 to 60`: the hint for a number that is not one."""
+    """`use --step 6`, `use --step 5, 10 or 15`, `use a --step from 1 to 60`: the hint for an invalid number."""
     first, last = values[0], values[-1]
     if len(values) > 2 and list(values) == list(range(first, last + 1)):
         return f"use a {option} from {first} to {last}"
@@ -130,10 +130,10 @@ def allowed_steps(values: Sequence[int], option: str) -> str:
 
 
 def near_hint(name: str, known: Iterable[str], otherwise: str = "") -> str:
-    """The hint for a misspelled name: the nearest known one, then `otherwise`, such as where all of them are."""
+    """The hint for a misspelled name: the nearest known one, then `otherwise`, such as where all are listed."""
     return hint_of(nearest(name, known), otherwise)
 
 
 def hint_of(near: str | None, otherwise: str = "") -> str:
-    """The hint that asks for a similar name, then `otherwise`."""
+    """The hint with a similar name, then `otherwise`."""
     return " ".join(filter(None, (near and f"did you mean '{near}'?", otherwise)))

@@ -1,4 +1,4 @@
-"""The beginning and the end of an attempt: launch.json and exit.json."""
+"""The start and end of an attempt: launch.json and exit.json."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +11,7 @@ OF_HOST = "/proc/vmstat"
 
 @dataclass(frozen=True, slots=True)
 class JobRef(Record):
-    """A job of a Ray cluster: the address of the cluster's dashboard, and the job's submission id."""
+    """A job of a Ray cluster: the dashboard's address and the job's submission id."""
 
     address: str
     id: str
@@ -19,8 +19,8 @@ class JobRef(Record):
 
 @dataclass(frozen=True, slots=True)
 class Followed(Record):
-    """A log that another program writes: a "console", the "metrics" of veRL's file logger, a file with a row per step
-    ("rows"), or files of a "tracker". One with a `speed` is played, so many times faster than it was written.
+    """A log of another program: a "console", the "metrics" of veRL's file logger, a file with a row per step ("rows"),
+    or files of a "tracker". With a `speed` it is played, faster than written by this factor.
     """
 
     path: str
@@ -30,8 +30,8 @@ class Followed(Record):
 
 @dataclass(frozen=True, slots=True)
 class OomKills(Record):
-    """Processes that the kernel's out-of-memory killer has ended so far: on the `host` since its start, and in the
-    control `group` whose `counter` is this file. None where the kernel shows no number.
+    """Processes ended so far by the kernel's out-of-memory killer: on the `host` since its boot, and in the control
+    `group` whose `counter` is this file. None without a count.
     """
 
     host: int | None = None
@@ -39,9 +39,9 @@ class OomKills(Record):
     counter: str | None = None
 
     def since(self, before: "OomKills") -> tuple[int, str] | None:
-        """Processes ended since then, and the file that counts them; None where no counter was read twice.
+        """Processes ended since then, and the counting file; None if no counter was read twice.
 
-        That of the group comes first, because the host's also counts other programs.
+        The group's counter comes first, because the host's includes other programs.
         """
         group = self.group if before.counter == self.counter else None
         for then, now, file in ((before.group, group, self.counter or ""), (before.host, self.host, OF_HOST)):
@@ -52,8 +52,8 @@ class OomKills(Record):
 
 @dataclass(frozen=True, slots=True)
 class MachineEnd(Record):
-    """What the machine showed when an attempt ended: the counters at its start and end, the host's memory when it was
-    fullest in the last samples, and the disks of the run and of its checkpoints.
+    """The machine at the end of an attempt: counters at start and end, the host's recent memory peak, and the disks of
+    the run and its checkpoints.
     """
 
     oom_before: OomKills | None = None
@@ -63,7 +63,7 @@ class MachineEnd(Record):
 
     @property
     def oom_killed(self) -> tuple[int, str] | None:
-        """Processes that the kernel's out-of-memory killer ended during the attempt, as of `OomKills.since`."""
+        """Processes that the kernel's out-of-memory killer ended during the attempt, as in `OomKills.since`."""
         before, after = self.oom_before, self.oom_after
         return after.since(before) if before is not None and after is not None else None
 
@@ -77,11 +77,10 @@ class MachineEnd(Record):
 class LaunchRecord(Record):
     """The command that the supervisor starts.
 
-    The environment is the supervisor's own, so no secret is stored; `env` is added to it and `unset` removed; `keys`
-    are the veRL keys that `argv` sets. An attempt that resumes continues from the checkpoint of `resume_step`. `host`
-    is the name of the machine, `gpus` the UUIDs of the GPUs that the driver may use, `oom_kills` its counters at the
-    start. With a `job` the driver is a job of a Ray
-    cluster: one that was submitted elsewhere has no `argv`. With `follow` there is no driver, only its log.
+    The environment is the supervisor's own, so no secret is stored: `env` is added, `unset` removed. `keys`: veRL keys
+    set by `argv`. A resuming attempt continues from the checkpoint of `resume_step`. `host`: name of the machine.
+    `gpus`: UUIDs of the available GPUs. `oom_kills`: the counters at the start. `job`: the driver is a job of a Ray
+    cluster; one submitted elsewhere has no `argv`. `follow`: there is no driver, only its log.
     """
 
     argv: tuple[str, ...] = ()
@@ -100,14 +99,14 @@ class LaunchRecord(Record):
 
     @property
     def followed(self) -> Followed | None:
-        """The log that may still grow; None for one that is played."""
+        """The log that may still grow; None for a played one."""
         return self.follow if self.follow is not None and self.follow.speed is None else None
 
 
 @dataclass(frozen=True, slots=True)
 class Exit(Record):
-    """How the driver ended: `code` as a shell shows it (134, not -6), None if unknown. `requested_by` is who requested
-    the end, None if nobody did. `machine` is None where nobody looked at it then.
+    """How the driver ended: `code` as in a shell (134, not -6), None if unknown. `requested_by`: who requested the end,
+    None if nobody. `machine`: None if not sampled then.
     """
 
     code: int | None = None
@@ -118,7 +117,7 @@ class Exit(Record):
 
     @property
     def state(self) -> str:
-        """The resulting state of the run, as far as this record shows."""
+        """The resulting state of the run, as far as this record shows it."""
         if self.code == 0:
             return "finished"
         if self.requested_by:

@@ -11,12 +11,12 @@ from launcher.record.problem import Rival
 
 @dataclass(frozen=True, slots=True)
 class Bound(Record):
-    """One limit of a rule as it applies now: it is crossed while `now side value` holds.
+    """One current limit of a rule: crossed while `now side value` holds.
 
-    `metric` is the compared metric, "" for the first one of the check; `now` is its value at the last judged step, None
-    without a value. `series` is the index in the check's `keys` of the metric whose scale it uses, -1 for none.
-    `holds`: the level is on, and this is the limit at which it clears; `rises` is the one at which it rises, None where
-    that does not apply now. A `fixed` limit stays the same during the run.
+    `metric`: the compared metric, "" for the check's first one. `now`: its value at the last judged step, or None.
+    `series`: index in the check's `keys` of the metric with the same scale, -1 for none. `holds`: the level is active,
+    and this limit clears it; `rises`: the limit that raises it, None if not applicable now. A `fixed` limit is constant
+    during the run.
     """
 
     level: Level
@@ -31,7 +31,7 @@ class Bound(Record):
     rises: float | None = field(default=None, metadata=RARE)
 
     def on(self, x: float) -> bool:
-        """Whether `x` is beyond it."""
+        """Whether `x` crosses the limit."""
         return crossed(x, self.side, self.value)
 
 
@@ -39,13 +39,12 @@ class Bound(Record):
 class Check(Record):
     """The result of one health rule.
 
-    `since` is the step at which the current flag rose. After a flag has cleared, `cleared` is that step and `was` its
-    worst level. `keys` are the metrics to draw, the judged one first; `bounds` are all limits as they apply now, metric
-    by metric in the order in which they are crossed; empty while the rule judges nothing. A level is raised when
-    `debounce[0]` of the last `debounce[1]` steps cross a limit, and clears after `debounce[2]` steps that cross none.
-    `usual` is the past value that the first metric is compared with, if any. `cause` is the rule of the flag that this
-    one follows from, whose fixes it has; "" for none. `lead` is the cause that evidence supports best, None where none
-    does; `rivals` are other causes that are possible.
+    `since`: step at which the current flag rose. `cleared`, `was`: step and worst level of the last cleared flag.
+    `keys`: metrics to draw, the judged one first. `bounds`: all current limits, by metric, in the order of crossing;
+    empty while not judged. A level rises when `debounce[0]` of the last `debounce[1]` steps cross a limit, and clears
+    after `debounce[2]` steps without one. `usual`: past value that the first metric is compared with, if any. `cause`:
+    rule of the flag that caused this one and supplies its fixes; "" for none. `lead`: best supported cause, or None;
+    `rivals`: other possible causes.
     """
 
     rule: str
@@ -68,26 +67,26 @@ class Check(Record):
 
     @property
     def heading(self) -> str:
-        """The cause that leads, otherwise its name."""
+        """The leading cause, otherwise its name."""
         return self.name if self.lead is None else self.lead.title
 
     @property
     def title(self) -> str:
-        """The heading, and the flag that it follows from."""
+        """The heading, and the flag that caused it."""
         return f"{self.heading} (from {self.cause})" if self.cause else self.heading
 
     @property
     def symptom(self) -> str:
-        """Its message; with its name in front where the heading is the cause."""
+        """Its message; preceded by its name if the heading is the cause."""
         return self.message if self.lead is None else f"{self.name}: {self.message}"
 
     @property
     def on(self) -> bool:
-        """Whether a flag is up."""
+        """Whether it has a flag."""
         return self.level > Level.OK
 
 
 def flags_of(checks: Iterable[Check]) -> tuple[str, ...]:
-    """The rules with a flag that counts, the worst first."""
+    """The rules with a counting flag, worst first."""
     on = (check for check in checks if check.on and not check.muted)
     return tuple(check.rule for check in sorted(on, key=lambda check: -check.level))

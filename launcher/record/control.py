@@ -1,6 +1,6 @@
 """Control of a run: requests to its supervisor, the supervisor's lock, and a lock for ended runs.
 
-A request is a small file, renamed into place; the supervisor looks for them twice a second.
+A request is a small file, renamed into place; the supervisor polls for it twice per second.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ VERBS = frozenset({"stop", "mute", "unmute"})
 
 @dataclass(frozen=True, slots=True)
 class Request(Record):
-    """A request and its author (shown in events and in exit.json). `rule` is the one to mute."""
+    """A request and its author (shown in events and in exit.json). `rule`: the one to mute."""
 
     verb: str
     by: str = "user"
@@ -28,13 +28,13 @@ class Request(Record):
 
 
 def refuse_later(run: RunDir) -> None:
-    """Raises UserError for a run of a later ppo-tui, which could not read what this one writes."""
+    """Raises UserError for a run of a later ppo-tui, which could not read our files."""
     if (number := schema(run)) > SCHEMA:
         raise UserError(f"cannot change run {run.id}: {later(number)}", "update ppo-tui")
 
 
 def request(run: RunDir, verb: str, *, by: str = "user", rule: str | None = None) -> None:
-    """Asks the supervisor of `run` for something. Raises OSError; UserError for a run of a later ppo-tui."""
+    """Sends a request to the supervisor of `run`. Raises OSError; UserError for a run of a later ppo-tui."""
     refuse_later(run)
     assert verb in VERBS, verb
     Request(verb, by, rule).write(run.control / f"{time.time_ns()}-{verb}.json")
@@ -53,7 +53,7 @@ def take(run: RunDir) -> list[Request]:
 
 @contextlib.contextmanager
 def alone(run: RunDir) -> Iterator[None]:
-    """Keeps two processes from changing an ended run at once. UserError for the second, and for a newer run."""
+    """Locks an ended run against concurrent changes. UserError for a second process, and for a newer run."""
     refuse_later(run)
     with contextlib.ExitStack() as held:
         try:
@@ -66,7 +66,7 @@ def alone(run: RunDir) -> Iterator[None]:
 
 
 def supervise_alone(run: RunDir, patience: float) -> bool | None:
-    """Makes this process the only supervisor of `run` until it ends; waits so many seconds for another one to end.
+    """Makes this process the only supervisor of `run` until it ends; waits `patience` seconds for another one to end.
     False if another one stays, None if the file system has no locks.
     """
     try:
@@ -78,7 +78,7 @@ def supervise_alone(run: RunDir, patience: float) -> bool | None:
 
 
 def supervised(run: RunDir) -> bool | None:
-    """Whether a supervisor of `run` lives, wherever it is: it holds its lock. None if the file system has no locks."""
+    """Whether a supervisor of `run` lives, on any machine: it holds its lock. None if the file system has no locks."""
     return is_locked(_supervisor_lock(run))
 
 

@@ -21,8 +21,10 @@ _SCHEMA = re.compile(rb"^schema: (\d{1,9})\s*$", re.MULTILINE)
 
 
 def damage(run: RunDir, attempt: int | None, *, settings: bool) -> tuple[str, ...]:
-    """`launch.json: argv`, `run.yaml: not YAML`: the damage to the small files of a run and its newest attempt, except
-    state.json. With `settings` all of run.yaml is checked, which takes 10 ms; otherwise only its name.
+    """`launch.json: argv`, `run.yaml: not YAML`: damage to the small files of a run and its newest attempt, except
+    state.json.
+
+    `settings`: checks all of run.yaml, which takes 10 ms, instead of only its name.
     """
     written = _stamp(run.run_yaml)
     if written is None and not run.path.is_dir():
@@ -34,7 +36,7 @@ def damage(run: RunDir, attempt: int | None, *, settings: bool) -> tuple[str, ..
 
 
 def schema(run: RunDir) -> int:
-    """The highest schema of a run's files; one above ours is from a later ppo-tui."""
+    """The highest schema of a run's files; above ours, it is from a later ppo-tui."""
     numbers = [0]
     with contextlib.suppress(OSError):
         numbers += [int(each) for each in _SCHEMA.findall(run.run_yaml.read_bytes())]
@@ -45,13 +47,13 @@ def schema(run: RunDir) -> int:
 
 
 def schema_of(value: object) -> int:
-    """The number `schema` of a JSON object; 0 if it has none."""
+    """The number `schema` of a JSON object; 0 without one."""
     number = value.get("schema") if isinstance(value, Mapping) else None
     return number if type(number) is int else 0
 
 
 def later(number: int) -> str:
-    """Why a run of that schema cannot be changed."""
+    """Why a run with this schema cannot be changed."""
     return f"written by a newer ppo-tui (schema {number}, this one supports {SCHEMA})"
 
 
@@ -92,10 +94,10 @@ def _of_settings(path: Path, whole: bool, stamp: tuple[int, int] | None) -> tupl
 
 @dataclass(frozen=True, slots=True)
 class Failure(Record):
-    """An error of ppo-tui in one part of a supervisor, its place in the code, and how often it was raised.
+    """An error of ppo-tui in one part of a supervisor, its place in the code, and its count.
 
-    Times are unix seconds. `kind` is the name of the exception's class. `traceback` is that of the first time;
-    state.json repeats the record without it.
+    Times are unix seconds. `kind`: name of the exception class. `traceback`: that of the first time; state.json omits
+    it.
     """
 
     part: str
@@ -116,6 +118,6 @@ class Failure(Record):
 
 @dataclass(frozen=True, slots=True)
 class Failures(Record):
-    """All failures of a run, the oldest first."""
+    """All failures of a run, oldest first."""
 
     failures: tuple[Failure, ...] = ()

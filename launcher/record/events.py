@@ -16,7 +16,7 @@ from launcher.record.levels import Level
 
 @dataclass(frozen=True, slots=True)
 class StateChange(Record):
-    """The run went from one state to another."""
+    """The run changed its state."""
 
     kind: ClassVar[str] = "state"
     before: str = field(metadata=FROM)
@@ -34,9 +34,9 @@ class PhaseChange(Record):
 
 @dataclass(frozen=True, slots=True)
 class LevelChange(Record):
-    """A health rule went from one level to another at a step.
+    """A health rule changed its level at a step.
 
-    Of one that alarms, `cause` is the rule of the flag that it is listed under, and `lead` the title of its cause.
+    For an alarming change, `cause` is the rule of the flag that lists it, and `lead` the title of its cause.
     """
 
     kind: ClassVar[str] = "health"
@@ -50,17 +50,17 @@ class LevelChange(Record):
 
     @property
     def rose(self) -> bool:
-        """Whether a flag came up, or became worse."""
+        """Whether a flag is new or worse."""
         return self.after > max(self.before, Level.OK)
 
     @property
     def alarming(self) -> bool:
-        """Whether a flag rose to a level that alerts the user."""
+        """Whether a flag rose to an alerting level."""
         return self.rose and self.after >= Level.WARN
 
     @property
     def notable(self) -> bool:
-        """Whether a flag rose, fell or cleared; other changes are rules that began to judge."""
+        """Whether a flag rose, fell or cleared; other changes are rules that started to judge."""
         return max(self.before, self.after) > Level.OK
 
 
@@ -68,7 +68,7 @@ class LevelChange(Record):
 class Action(Record):
     """A request to the run: `verb` by a person, a screen or a rule.
 
-    `settings` are those of a resume, `findings` those that a forced start ignored, `after` the run whose settings were
+    `settings`: those of a resume. `findings`: those ignored by a forced start. `after`: the run whose settings were
     edited for this one.
     """
 
@@ -84,7 +84,7 @@ class Action(Record):
 
 @dataclass(frozen=True, slots=True)
 class Removal(Record):
-    """Checkpoints of the run, by their steps, that were gone from the disk after `step`."""
+    """Checkpoints of the run, by step, that were missing from the disk after `step`."""
 
     kind: ClassVar[str] = "removal"
     step: int
@@ -93,7 +93,7 @@ class Removal(Record):
 
 @dataclass(frozen=True, slots=True)
 class DriverExit(Record):
-    """The driver ended: code, signal and who asked for it, as in exit.json."""
+    """The driver ended: code, signal and requester, as in exit.json."""
 
     kind: ClassVar[str] = "exit"
     code: int | None = None
@@ -133,7 +133,7 @@ class Event:
 
     @classmethod
     def from_line(cls, line: bytes) -> "Event | None":
-        """The event of a line of events.jsonl; None if it is damaged or from a later version."""
+        """The event in a line of events.jsonl; None if damaged or from a later version."""
         found = parse_object(line) or {}
         t, kind = found.get("t"), _KINDS.get(str(found.get("kind")))
         try:
@@ -155,7 +155,7 @@ class EventLog:
         self.flush = self._file.flush
 
     def add(self, what: What, t: float | None = None) -> None:
-        """Writes one event that happened at `t` (unix seconds; now by default)."""
+        """Writes one event at `t` (unix seconds) [default: now]."""
         self._file.add([Event(clock.now() if t is None else t, what).to_line()])
 
 
@@ -165,7 +165,7 @@ def read_kind(path: Path, kind: type[W]) -> list[W]:
 
 
 def read_events(path: Path) -> Iterator[Event]:
-    """All events so far, oldest first; damaged lines are left out."""
+    """All events so far, oldest first, without damaged lines."""
     if path.exists():
         for line in path.read_bytes().splitlines():
             if (event := Event.from_line(line)) is not None:

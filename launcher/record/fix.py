@@ -1,4 +1,4 @@
-"""A fix of a problem: settings to change, and the words around them. Every part that advises produces these."""
+"""A fix for a problem: settings to change, and words. Every part that gives advice produces fixes."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,13 +10,13 @@ from launcher.record.json import RARE, Record
 
 OPERATIONS = ("set", "lower", "raise", "remove", "rename", "choose", "check")
 FITS = ("any", "critic", "kl in reward", "kl in loss", "groups", "gpu", "own run", "steps left")
-"""The runs for which a fix can make sense; "own run": ppo-tui started it; "steps left": it can also be resumed."""
+"""The runs that a fix applies to; "own run": started by ppo-tui; "steps left": can also be resumed."""
 UNSET = "null"
 UNKNOWN = "..."
-"""The part of a value that the user has to fill in."""
+"""The part of a value that the user must fill in."""
 Names = Callable[[str], str]
 Moves = Mapping[str, tuple[str, str]]
-"""Key -> its value in a run and the one to set, as text."""
+"""Key -> its value in a run and the new one, as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +26,19 @@ class Change(Record):
     key: str
     operation: str
     values: tuple[Any, ...] = field(default=(), metadata=RARE)
-    """Of "set": the values to choose from, the usual one first; of "lower" and "raise": examples in their order."""
+    """For "set": possible values, the usual one first; for "lower" and "raise": examples in order."""
     words: str = field(default="", metadata=RARE)
-    """Of "choose" and "check": the value in words."""
+    """For "choose" and "check": the value in words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fix(Record):
     """A suggestion; without `changes` it does not concern a preset.
 
-    `do` comes first, `when` is the condition under which it helps, `why` the end of the sentence: a reason or a limit.
-    `alternative`: it replaces the fix before it. `fits`: the runs for which it makes sense. `isolates`: it is not a
-    fix, but shows in a short run whether a failure depends on the settings. `needs`: what a log must show for it, as
-    `launcher.console.entry` reads it.
+    `do` comes first; `when`: the condition under which it helps; `why`: the end of the sentence, a reason or limit.
+    `alternative`: it replaces the previous fix. `fits`: the runs that it applies to. `isolates`: not a fix, but a short
+    run that shows whether a failure depends on the settings. `needs`: log pattern that it requires, as in
+    `launcher.console.entry`.
     """
 
     do: str = field(default="", metadata=RARE)
@@ -57,11 +57,11 @@ class Fix(Record):
 
     @property
     def text(self) -> str:
-        """The fix as a sentence with the keys as they are, and without the values of a run."""
+        """The fix as a sentence with unchanged keys, without a run's values."""
         return self.sentence()
 
     def sentence(self, name: Names = str, moves: Moves | None = None, mark: str = "") -> str:
-        """`or with dynamic batches: lower KEY from 16 to 8`; `name` writes a key, `mark` is put around code."""
+        """`or with dynamic batches: lower KEY from 16 to 8`; `name` formats a key, `mark` is put around code."""
         groups = groupby(self.changes, lambda change: change.operation)
         changes = " and ".join(_phrase(operation, tuple(group), name, moves or {}, mark) for operation, group in groups)
         body = ": ".join(filter(None, (self.do, changes)))
@@ -83,12 +83,12 @@ class Fix(Record):
         return replace(self, do=fill(self.do), changes=tuple(changes), when=fill(self.when), why=fill(self.why))
 
     def to_json(self) -> dict[str, Any]:
-        """The record, with `key` and `text` as version 0.2 wrote them."""
+        """The record, with `key` and `text` as in version 0.2."""
         return {"key": self.key, "text": self.text, **super(Fix, self).to_json()}
 
     @classmethod
     def from_json(cls, value: object) -> "Fix":
-        """Reads a record; of version 0.2, its key and its sentence."""
+        """Reads a record; from version 0.2, its key and its sentence."""
         if isinstance(value, Mapping) and "changes" not in value and "text" in value:
             key, text = value.get("key"), value["text"]
             value = {"do": text, "changes": [{"key": key, "operation": "named"}] if key else []}
@@ -97,10 +97,10 @@ class Fix(Record):
 
 @dataclass(frozen=True)
 class Offer:
-    """A fix as far as it changes something in a run: its sentence with the values of the run, and the settings.
+    """A fix that changes something in a run: its sentence with the run's values, and the settings.
 
-    `field` is where the editor opens; None for a fix that is not about the preset. `edits` is empty where the user has
-    to choose the value.
+    `field`: where the editor opens; None if the fix does not concern the preset. `edits`: empty if the user must choose
+    the value.
     """
 
     fix: Fix
@@ -110,10 +110,10 @@ class Offer:
 
 
 def fix_of(written: str | Mapping[str, Any]) -> Fix:
-    """Reads a fix of a data file: words, or a table with an operation per name and its settings below.
+    """Reads a fix from a data file: words, or a table with one name per operation and its settings.
 
-    `{set = {KEY = "8"}, why = "..."}`, `{or = true, when = "...", lower = {KEY = ["8", "1"]}}`,
-    `{choose = {KEY = "an absolute path"}}`, `{remove = ["KEY"]}`, `{lower = "KEY"}`.
+    `{set = {KEY = "8"}, why = "..."}`, `{or = true, when = "...", lower = {KEY = ["8", "1"]}}`, `{choose = {KEY = "an
+    absolute path"}}`, `{remove = ["KEY"]}`, `{lower = "KEY"}`.
     """
     if isinstance(written, str):
         return Fix(written)
@@ -125,7 +125,7 @@ def fix_of(written: str | Mapping[str, Any]) -> Fix:
 
 
 def fixes_of(written: Sequence[Any], named: Mapping[str, Any]) -> Iterator[Fix]:
-    """Reads a list of fixes; `{use = "NAME", ...}` inserts those of that name, with other words of its own."""
+    """Reads a list of fixes; `{use = "NAME", ...}` inserts the named ones, with its own words."""
     for each in written:
         if isinstance(each, Mapping) and "use" in each:
             shared, own = named[each["use"]], {name: words for name, words in each.items() if name != "use"}

@@ -1,4 +1,4 @@
-"""run.yaml: the settings of a run, and the software that it runs on."""
+"""run.yaml: the settings and software of a run."""
 
 import copy
 import dataclasses
@@ -21,7 +21,7 @@ _PLAIN = re.compile(r"\w*name: ((?!(?:null|true|false|yes|no|on|off|y|n)$)[A-Za-
 
 @dataclass(frozen=True, slots=True)
 class Edit(Record):
-    """A setting with its values in two runs, None where a run does not set it."""
+    """A setting with its values in two runs; None if a run does not set it."""
 
     key: str
     before: Any = None
@@ -30,10 +30,10 @@ class Edit(Record):
 
 @dataclass(frozen=True, slots=True)
 class Origin(Record):
-    """The run whose settings were edited for this one, and what was changed.
+    """The run whose settings were edited for this one, and the changes.
 
-    For a fork, `step` is that of the parent's checkpoint, 0 for its start. `trial` is the health rule whose fix is
-    tried, or "isolation" for a failure, `undoes` what this trial undoes, such as "what the fork changed".
+    `step`: a fork's checkpoint in its parent, 0 for the start. `trial`: the health rule whose fix is tried, or
+    "isolation" for a failure. `undoes`: what this trial undoes, such as "what the fork changed".
     """
 
     run: str
@@ -55,11 +55,11 @@ class Preflight(Record):
 class RunInfo(Record):
     """The settings of a run.
 
-    `name` is the one given to the run, or else that of its preset, which `preset_name` has where they differ.
-    `preset` is None for a log from elsewhere that does not show its configuration. `preset_notes` name the parts that a
-    preset from a log lacks. `env` contains no secrets; `versions` are those of ppo-tui, Python and veRL's packages;
-    `framework` is the one that made the run if not veRL, as in `launcher.metrics.frameworks.described`;
-    `overrides` are the KEY=VALUE settings given with the preset; `on_cpu`: the run uses no GPU.
+    `name`: the run's own or its preset's; `preset_name`: the preset's, if different. `preset`: None for an external log
+    without a configuration. `preset_notes`: parts missing from a preset of a log. `env` contains no secrets;
+    `versions`: those of ppo-tui, Python and veRL's packages. `framework`: that of the run if not veRL, as in
+    `launcher.metrics.frameworks.described`. `overrides`: KEY=VALUE settings given with the preset. `on_cpu`: the run
+    uses no GPU.
     """
 
     id: str = ""
@@ -84,7 +84,7 @@ class RunInfo(Record):
 
     @classmethod
     def read(cls, path: Path) -> "RunInfo":
-        """The info in run.yaml; without a name where it is missing or broken."""
+        """The info in run.yaml; without a name if missing or invalid."""
         info = cls.from_json(mapping_of(_text(path)))
         # version 0.1 did not tell
         return dataclasses.replace(info, on_cpu=True) if "trainer.device=cpu" in info.argv else info
@@ -101,17 +101,17 @@ class RunInfo(Record):
 
     @property
     def of_preset(self) -> str:
-        """The name of its preset."""
+        """The preset's name."""
         return self.preset_name or self.name
 
     @property
     def from_log(self) -> bool:
-        """Whether the run was made elsewhere: its settings are read from a log, which was imported or is replayed."""
+        """Whether the run was made elsewhere: its settings come from an imported or replayed log."""
         return bool(self.imported_from or self.replay_of)
 
     @property
     def followed(self) -> bool:
-        """Whether only a log of it is known, which is followed while the run lives."""
+        """Whether only the run's log is known, which is followed during the run."""
         return bool(self.imported_from)
 
     @property
@@ -121,28 +121,28 @@ class RunInfo(Record):
 
     @property
     def parent(self) -> Origin | None:
-        """The run that this one is a fork of."""
+        """The parent of a fork; None for other runs."""
         return self.after if self.after is not None and self.after.step is not None else None
 
     @property
     def health(self) -> dict[str, Any]:
-        """The `health:` block of the preset."""
+        """The preset's `health:` block."""
         block = (self.preset or {}).get("health")
         return block if isinstance(block, dict) else {}
 
 
 class Head(NamedTuple):
-    """Facts from single lines of run.yaml: `keys` are its top-level keys.
+    """Facts from single lines of run.yaml; `keys`: its top-level keys.
 
-    Parsing the file takes 10 ms, and importing the parser 30 more: a list reads hundreds of runs, and a dashboard
-    paints its first frame without the parser.
+    Parsing the file takes 10 ms, importing the parser 30 more: a list reads hundreds of runs, and a dashboard paints
+    its first frame without the parser.
     """
 
     name: str | None
     on_cpu: bool
     keys: frozenset[str]
     saves: int = 0
-    """Steps between checkpoints by its preset; 0: it saves none."""
+    """Steps between checkpoints, by its preset; 0: no checkpoints."""
     of_preset: str | None = None
 
     @classmethod
@@ -155,7 +155,7 @@ class Head(NamedTuple):
 
     @property
     def named(self) -> bool:
-        """Whether the run has a name that is not its preset's."""
+        """Whether the run has its own name, not its preset's."""
         return self.name != self.of_preset
 
     @property
@@ -175,7 +175,7 @@ class Head(NamedTuple):
 
 
 def read_name(path: Path) -> str | None:
-    """`name` of run.yaml, from its line alone."""
+    """`name` of run.yaml, from its line only."""
     return _name(_text(path))
 
 
@@ -195,13 +195,13 @@ def _text(path: Path) -> str:
 
 
 def mapping_of(text: str) -> dict[str, Any]:
-    """The mapping of a YAML text; empty if it is not one, or is too large or too deep to be ours."""
+    """The mapping of a YAML text; empty for other texts, and for those too large or too deep to be ours."""
     return copy.deepcopy(_loaded(text))
 
 
 @functools.lru_cache(maxsize=64)
 def _loaded(text: str) -> dict[str, Any]:
-    """Cached, because a command compares the same runs once per flag."""
+    """Cached: a command compares the same runs once per flag."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 

@@ -1,4 +1,4 @@
-"""JSON objects as typed records, for writing and reading."""
+"""JSON objects as typed records."""
 
 import dataclasses
 import functools
@@ -20,7 +20,7 @@ FROM, TO, QUESTION = {_KEY: "from"}, {_KEY: "to"}, {_KEY: "question"}
 
 
 def renamed(old: str) -> dict[str, str]:
-    """Metadata of a field that had another name in an earlier version: the alias is written and read as well."""
+    """Metadata of a field with another name in an earlier version: the alias is also written and read."""
     return {_OLD: old}
 
 
@@ -34,14 +34,14 @@ Read = Callable[[Any], Any]
 
 
 class Record:
-    """The base of frozen dataclasses that the run directory holds as JSON objects."""
+    """The base of frozen dataclasses that the run directory stores as JSON objects."""
 
     __slots__ = ()
 
     @classmethod
     def from_json(cls: type[R], value: object) -> R:
-        """Reads a JSON object, also from another version: unknown keys are left out, and a missing or wrongly typed
-        field takes its default.
+        """Reads a JSON object, also of another version: ignores unknown keys; missing or wrongly typed fields get their
+        defaults.
 
         Raises ValueError for such a field without a default, and for a value that is not an object.
         """
@@ -85,7 +85,7 @@ class Record:
 
     @classmethod
     def read(cls: type[R], path: Path) -> R | None:
-        """The record in a file; None if it is missing or is not one."""
+        """The record in a file; None if missing or invalid."""
         try:
             return cls.from_json(read_json(path) or None)
         except ValueError:
@@ -96,7 +96,7 @@ class Record:
         write_json(path, {"schema": SCHEMA, **self.to_json()})
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON object, as orjson writes it."""
+        """The JSON object for orjson."""
         values = {}
         for field in _fields(type(self)):  # type: ignore[arg-type]
             value = getattr(self, field.name)
@@ -108,7 +108,7 @@ class Record:
 
 
 class Written(NamedTuple):
-    """A field as JSON has it: `always`: it is written even at its default; `old` is its alias."""
+    """A field in JSON: `always`: written even at its default; `old`: its alias."""
 
     name: str
     key: str
@@ -118,7 +118,7 @@ class Written(NamedTuple):
 
 
 def written(kind: Any) -> list[Written]:
-    """The fields of a record, of another dataclass or of a named tuple, in their order."""
+    """The fields of a record, dataclass or named tuple, in order."""
     marks = {field.name: field.metadata for field in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else {}
     found = []
     for name, hint in get_type_hints(kind).items():
@@ -192,7 +192,9 @@ def _reader(hint: Any) -> Read:
 
 
 def _instance(value: Any, kind: type) -> Any:
-    """`value` if it is of this type; ruamel's strings and mappings count as Python's. A bool is not a number."""
+    """`value` if it is of this type; ruamel's strings and mappings count as Python's. A bool does not count as a
+    number.
+    """
     return value if isinstance(value, kind) and not isinstance(value, bool) else _refuse(value)
 
 

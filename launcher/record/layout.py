@@ -1,17 +1,17 @@
-"""The run directory: the only truth about a run.
+"""The run directory: the only source of facts about a run.
 
-run.yaml            what was asked for: preset snapshot, overrides, argv, environment without secrets
+run.yaml            the request: preset snapshot, overrides, argv, environment without secrets
 state.json          the current state (atomic)
-failures.json       errors inside the supervisor, with their tracebacks
-events.jsonl        phase changes, health rises and releases, user actions, exits (append)
+failures.json       errors inside the supervisor, with tracebacks
+events.jsonl        phase changes, rises and releases of flags, user actions, exits (append)
 gpu.jsonl           samples of the machine (append, thinned)
-note.json           what the user says about it, with tags
+note.json           the user's note, with tags
 control/            requests to the supervisor
 attempts/N/         launch.json, console.log, metrics.jsonl, steps.jsonl, exit.json, ray.json, shared.json; ray_token
-                    while it runs; spans/ with what each process did when
+                    during the run; spans/ with each process's work over time
 checkpoints/ samples/
-protected/          the checkpoint before a flag, which veRL's retention must not remove
-best/               checkpoints of the best validations, which it must not remove either
+protected/          the checkpoint before a flag, moved out of veRL's retention
+best/               checkpoints of the best validations, also moved out of it
 .lock .supervisor   who may change an ended run; who supervises it
 .room               disk space for the record of the end
 """
@@ -84,16 +84,16 @@ class AttemptDir:
         self.number = int(path.name)
 
     def logs(self) -> tuple[Path | None, Path | None]:
-        """The console and the metrics of veRL's file logger, each None if missing."""
+        """The console and veRL's metrics file; None if missing."""
         console, metrics = (path if path.exists() else None for path in (self.console, self.metrics))
         return console, metrics
 
     def read_launch(self) -> LaunchRecord:
-        """launch.json; an empty one if it is missing, as for some logs from elsewhere."""
+        """launch.json; an empty record if missing, as for some external logs."""
         return LaunchRecord.read(self.launch) or LaunchRecord()
 
     def read_exit(self) -> Exit | None:
-        """exit.json; None until the attempt has ended."""
+        """exit.json; None before the end of the attempt."""
         return Exit.read(self.exit)
 
 
@@ -118,7 +118,7 @@ class RunDir:
     answers = _In("answers.md")
 
     def __init__(self, path: Path, id: str | None = None) -> None:
-        """`id` is the name of the folder; a supervisor works in it and uses the path `.`."""
+        """`id`: name of the folder; a supervisor works in it and uses the path `.`."""
         self.path = path
         self.id = id or path.name
 
@@ -126,7 +126,7 @@ class RunDir:
         return AttemptDir(self.attempts / str(number))
 
     def attempt_numbers(self) -> list[int]:
-        """Attempts that exist, oldest first."""
+        """Numbers of existing attempts, oldest first."""
         with contextlib.suppress(OSError):
             return sorted(int(entry.name) for entry in os.scandir(self.attempts) if entry.name.isdigit())
         return []
@@ -143,11 +143,11 @@ class RunDir:
         return attempt
 
     def read_info(self) -> RunInfo:
-        """run.yaml; without a name where it is missing or broken."""
+        """run.yaml; without a name if missing or invalid."""
         return RunInfo.read(self.run_yaml)
 
     def read_id(self) -> str:
-        """The id with which the run was started, also for a renamed folder."""
+        """The id given at the start, also for a renamed folder."""
         return self.read_info().id or self.id
 
     def read_name(self) -> str | None:
@@ -161,11 +161,10 @@ class RunDir:
 
 @contextlib.contextmanager
 def appearing(name: str, id: str | None = None) -> Iterator[tuple[RunDir, RunDir]]:
-    """A new run, readable by its owner only: its final path, and the hidden folder to fill.
+    """A new run, readable only by its owner: its final path, and the hidden folder to fill.
 
-    It appears atomically when the block ends, and not if the block raises. The next start removes the hidden folder of
-    a killed one. `id` is that of a run of the queue, or of a job of a cluster; raises FileExistsError if it has been
-    started already.
+    It appears atomically at the end of the block, unless the block raises. The next start removes the hidden folder of
+    a killed one. `id`: that of a queued run or a cluster's job; raises FileExistsError if already started.
     """
     root = paths.runs_dir()
     make_folder(root)
@@ -199,12 +198,12 @@ def appearing(name: str, id: str | None = None) -> Iterator[tuple[RunDir, RunDir
 
 
 def _hidden_path(id: str) -> Path:
-    """The hidden folder in which a run is made."""
+    """The hidden folder for making a run."""
     return paths.runs_dir() / f"{_HIDDEN}{id}"
 
 
 def new_id(name: str) -> str:
-    """An id for a run of that name."""
+    """An id for a run with this name."""
     import secrets
 
     # random part first, so that the four characters on the screen are a prefix that finds the run
@@ -228,7 +227,7 @@ def all_runs() -> list[RunDir]:
 
 
 def require_readable() -> None:
-    """Makes the folder of the runs if it is missing. Raises UserError if it cannot be made or read."""
+    """Makes the folder of runs if missing. Raises UserError if it cannot be made or read."""
     if read_only() and not paths.runs_dir().exists():
         return
     try:
@@ -250,7 +249,7 @@ def require_writable() -> None:
 
 
 def _created(run: RunDir) -> float:
-    """When a run was made: one of the first fields of state.json, of which a list of 1,000 runs reads no more."""
+    """The creation time of a run, an early field of state.json: a list of 1,000 runs reads only that part."""
     with contextlib.suppress(OSError), run.state.open("rb") as file:
         if found := _CREATED.match(file.read(256)):
             return float(found[1])
@@ -263,7 +262,7 @@ def _created(run: RunDir) -> float:
 
 
 def require_name(name: str) -> None:
-    """Raises UserError for a name that a run cannot be given; "" is none."""
+    """Raises UserError for an invalid run name; "" means no name."""
     if name and (name == "last" or not _NAME.fullmatch(name)):
         hint = "use up to 40 letters, digits, '-', '_' and '.', first a letter or digit; 'last' is the newest run"
         raise UserError(f"--name '{name}' is not allowed", hint)
@@ -272,10 +271,10 @@ def require_name(name: str) -> None:
 
 
 def matching(word: str, known: Mapping[str, str | None], note: Callable[[str], None] | None = None) -> str | None:
-    """The id that a word means, which is the start of one, or a name; None for no run. Raises UserError.
+    """The id that a word means, by its start or by name; None for no run. Raises UserError.
 
-    `known` are the names by id, the newest first: of several runs with a name the newest is meant, and `note` gets a
-    line. Without `note` none is meant, as what acts on the wrong run may not be undone.
+    `known`: the names by id, newest first: among runs with equal names the newest wins, and `note` gets a line. Without
+    `note` none wins, as an action on the wrong run may be irreversible.
     """
     ids = [id for id in known if word and id.startswith(word)]
     named = [id for id, name in known.items() if name == word]
@@ -295,7 +294,7 @@ def matching(word: str, known: Mapping[str, str | None], note: Callable[[str], N
 
 
 def find(word: str, note: Callable[[str], None] | None = None) -> RunDir:
-    """Finds a run by its id, a unique prefix of one, a name, or `last`; `note` as in `matching`. Raises UserError."""
+    """Finds a run by its id, a unique prefix, a name, or `last`; `note` as in `matching`. Raises UserError."""
     runs = all_runs()
     if not runs:
         require_readable()
@@ -316,20 +315,20 @@ def find(word: str, note: Callable[[str], None] | None = None) -> RunDir:
 
 
 def names_file(word: str) -> bool:
-    """Whether a word with a slash or a suffix names no run, but a file in a folder that exists."""
+    """Whether a word with a slash or suffix names a file in an existing folder instead of a run."""
     path = Path(word).expanduser()
     suffix = path.suffix[1:2].isalpha() and ":" not in word  # neither a version in a name nor the address of a host
     return (os.sep in word or suffix) and path.parent.is_dir() and called(word) is None
 
 
 def called(word: str) -> RunDir | None:
-    """The newest run with this name or start of its id; none for a path."""
+    """The newest run with this name or start of its id; None for a path."""
     runs = all_runs() if word and "/" not in word else []
     return next((run for run in runs if run.id.startswith(word) or run.read_name() == word), None)
 
 
 def refuse_run(word: str) -> None:
-    """Raises UserError for the path of a file or folder that is also the id or the name of a run."""
+    """Raises UserError for the path of a file or folder that is also a run's id or name."""
     if (run := called(word)) is not None:
         raise UserError(f"'{word}' is a run and a file", f"use ./{word} for the file, {run.id} for the run")
 

@@ -1,4 +1,4 @@
-"""Levels of the checklist, and how a value is compared with a limit."""
+"""Levels of the checklist, and the comparison of values with limits."""
 
 import operator
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Level(IntEnum):
-    """How bad a row is. Ordered; `str()` gives the word that people and JSON see (`N-A`, not `N_A`)."""
+    """The severity of a row. Ordered; `str()` gives the word for people and JSON (`N-A`, not `N_A`)."""
 
     N_A = -2
     WARM = -1
@@ -20,12 +20,12 @@ class Level(IntEnum):
 
     @property
     def words(self) -> str:
-        """The level as people see it; JSON has `str()`."""
+        """The level for people; JSON has `str()`."""
         return _WORDS.get(self, str(self))
 
     @property
     def sign(self) -> str:
-        """The sign in front of the word, on the screen and in a report."""
+        """The sign before the word, on the screen and in reports."""
         return _SIGNS.get(self, "·")
 
 

@@ -1,4 +1,4 @@
-"""Samples of a run's machine, one line of gpu.jsonl each: memory, utilization, power, heat."""
+"""Samples of a run's machine, one line of gpu.jsonl each: memory, utilization, power, temperature."""
 
 import contextlib
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ _DRIVER = 1 << 30  # bytes that the driver itself may hold on a GPU, without a p
 
 @dataclass(frozen=True, slots=True)
 class Holder(Record):
-    """A process that holds `used` bytes of a GPU, None when unknown; `whose` is run, others or unknown."""
+    """A process with `used` bytes of a GPU, None if unknown; `whose`: run, others or unknown."""
 
     pid: int
     whose: str = "unknown"
@@ -27,10 +27,10 @@ class Holder(Record):
 
 @dataclass(frozen=True, slots=True)
 class GpuSample(Record):
-    """One GPU, or one MIG slice (`0:1`): bytes, %, watts, °C; None if NVML does not report it.
+    """One GPU or MIG slice (`0:1`): bytes, %, watts, °C; None if NVML does not report it.
 
-    `run_used` are the bytes of the run itself, `slowed` why the clocks are reduced. Values that seldom change
-    (`reserved` bytes of the driver, limits, `holders`) are not in every sample.
+    `run_used`: bytes of the run itself. `slowed`: why the clocks are reduced. Values that seldom change (`reserved`
+    bytes of the driver, limits, `holders`) are not in every sample.
     """
 
     index: int | str
@@ -49,19 +49,19 @@ class GpuSample(Record):
 
     @property
     def only_of_run(self) -> bool:
-        """Whether the run holds memory of it and, as far as is known, nobody else: then its work is the run's."""
+        """Whether the run uses its memory and, as far as known, nobody else does: then its utilization is the run's."""
         return bool(self.used and self.run_used) and (self.used or 0) - (self.run_used or 0) < _DRIVER
 
     @property
     def in_use(self) -> bool:
-        """Whether programs hold much of its memory, more than the driver or a desktop would."""
+        """Whether programs use much of its memory, more than the driver or a desktop would."""
         return bool(self.used and self.total) and (self.used or 0) * 20 > (self.total or 0)
 
 
 @dataclass(frozen=True, slots=True)
 class HostSample(Record):
-    """Bytes of the machine's memory, or of the container's. `cores` of CPU are `busy`, and `stolen` by other guests of
-    the hypervisor, since the last sample; `waiting` is the share of the last 10 s in which a task waited for one.
+    """Memory of the machine or container in bytes. `busy`: used cores of `cores`; `stolen`: cores used by other guests
+    of the hypervisor, since the last sample. `waiting`: share of the last 10 s in which a task waited for a core.
     """
 
     used: int | None = None
@@ -80,7 +80,7 @@ class HostSample(Record):
 
 @dataclass(frozen=True, slots=True)
 class DiskSpace(Record):
-    """Bytes of the file system of a folder; `free` are those that this user can still write."""
+    """Bytes of a folder's file system; `free`: available to this user."""
 
     path: str
     free: int
@@ -88,13 +88,13 @@ class DiskSpace(Record):
 
     @property
     def full(self) -> bool:
-        """Whether nothing of the size of a checkpoint can be written any more."""
+        """Whether there is no space for a file of a checkpoint's size."""
         return self.free < _FULL
 
 
 @dataclass(frozen=True, slots=True)
 class Saved(Record):
-    """The checkpoints that an attempt has written and veRL has not removed: their number, and bytes of the newest."""
+    """The number of checkpoints that an attempt wrote and veRL did not remove, and bytes of the newest."""
 
     count: int
     newest: int
@@ -102,7 +102,7 @@ class Saved(Record):
 
 @dataclass(frozen=True, slots=True)
 class NodeSample(Record):
-    """Memory of a cluster node in bytes; `run_used` is the run's part. Its GPUs are `name/0`, `name/1`, ..."""
+    """Memory of a cluster node in bytes; `run_used`: the run's. Its GPUs are `name/0`, `name/1`, ..."""
 
     name: str
     used: int | None = None
@@ -112,7 +112,7 @@ class NodeSample(Record):
 
 @dataclass(frozen=True, slots=True)
 class ProcessesSample(Record):
-    """Private bytes of the run's processes, and the CPU cores that they used since the last sample."""
+    """Private bytes of the run's processes, and CPU cores used since the last sample."""
 
     rss: int | None = None
     cores: float | None = field(default=None, metadata=RARE)
@@ -120,9 +120,10 @@ class ProcessesSample(Record):
 
 @dataclass(frozen=True, slots=True)
 class MachineSample(Record):
-    """The machine at `t`, in unix seconds. `missing` says now and then why there are no GPU metrics. For a run on a
-    cluster, `nodes` are all nodes with their GPUs and `host` is the one with the least free memory; `away` says why
-    there is only this machine. `disk` is that of the checkpoints, now and then with those that are `saved`.
+    """The machine at `t`, in unix seconds. `missing`: occasionally, why there are no GPU metrics.
+
+    For a run on a cluster, `nodes` are all nodes with their GPUs, and `host` is the node with the least free memory;
+    `away`: why only this machine is known. `disk`: that of the checkpoints, occasionally with the `saved` ones.
     """
 
     t: float
@@ -136,7 +137,7 @@ class MachineSample(Record):
     saved: Saved | None = field(default=None, metadata=RARE)
 
     def of_unknown(self) -> "MachineSample":
-        """The sample without the processes of the run, which are unknown."""
+        """The sample without the run's processes, which are unknown."""
         gpus = (
             replace(gpu, run_used=None, holders=gpu.holders and tuple(replace(h, whose="unknown") for h in gpu.holders))
             for gpu in self.gpus
@@ -145,12 +146,12 @@ class MachineSample(Record):
 
     @property
     def room(self) -> int | None:
-        """The number of checkpoints of the newest one's size that the disk still has room for."""
+        """The number of further checkpoints of the newest one's size that fit on the disk."""
         return self.disk.free // self.saved.newest if self.disk and self.saved and self.saved.newest else None
 
     @property
     def host_load(self) -> HostLoad | None:
-        """What used the CPUs of this machine; None if it is not known, or the run has other machines."""
+        """CPU use on this machine; None if unknown, or if the run uses other machines."""
         host, own = self.host, self.run.cores
         if self.nodes or host.load is None or host.cores is None or host.busy is None or own is None:
             return None
@@ -158,7 +159,7 @@ class MachineSample(Record):
         return HostLoad(host.load, host.cores, host.busy, others, host.stolen or 0.0, host.waiting)
 
     def among(self, cluster: "MachineSample", here: str) -> "MachineSample":
-        """This machine, named `here`, joined with its cluster: only its own GPUs show the memory of the run."""
+        """This machine, named `here`, joined with its cluster: only local GPUs show the run's memory."""
         own = NodeSample(here, self.host.used, self.host.total, self.run.rss)
         nodes = (own, *(node for node in cluster.nodes if node.name != here))
         gpus = [replace(gpu, index=f"{here}/{gpu.index}") for gpu in self.gpus]
@@ -167,10 +168,10 @@ class MachineSample(Record):
 
     @classmethod
     def of_cluster(cls, t: float, summary: Iterable[Any]) -> "MachineSample":
-        """The nodes as a Ray dashboard reports them; nodes that are gone or report nothing are left out.
+        """The nodes reported by a Ray dashboard, without those that are gone or report nothing.
 
         Ray 2.60: `ray/dashboard/modules/reporter/reporter_agent.py: _async_collect_stats` (memory in bytes) and
-        `gpu_providers.py: GpuUtilizationInfo` (memory in MiB, power in mW), their keys in camelCase.
+        `gpu_providers.py: GpuUtilizationInfo` (memory in MiB, power in mW), with camelCase keys.
         """
         nodes, gpus = list[NodeSample](), list[GpuSample]()
         for node in summary:
@@ -188,7 +189,7 @@ class MachineSample(Record):
 
     @classmethod
     def from_line(cls, line: bytes) -> "MachineSample | None":
-        """The sample of a line of gpu.jsonl; None where it is damaged."""
+        """The sample of a line of gpu.jsonl; None if damaged."""
         try:
             return cls.from_json(parse_object(line))
         except ValueError:
@@ -196,7 +197,7 @@ class MachineSample(Record):
 
 
 def _tightest(nodes: Iterable[NodeSample]) -> HostSample:
-    """The memory of the node with the least free."""
+    """The memory of the node with the least free memory."""
     found = max(nodes, key=lambda node: (node.used or 0) / max(1, node.total or 1), default=NodeSample(""))
     return HostSample(found.used, found.total)
 

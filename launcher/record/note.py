@@ -1,4 +1,4 @@
-"""The user's note and tags (note.json), and the time of the last look, which is in the cache folder, a file per run."""
+"""The user's note and tags (note.json), and the time of the last look (cache folder, one file per run)."""
 
 import re
 import time
@@ -14,14 +14,14 @@ _TAG = re.compile(r"(?:^|\s)#(\w[\w.-]*)")
 
 @dataclass(frozen=True, slots=True)
 class RunNote(Record):
-    """A sentence and tags; both may be empty."""
+    """A sentence and tags; either may be empty."""
 
     text: str = field(default="", metadata=RARE)
     tags: tuple[str, ...] = field(default=(), metadata=RARE)
 
     @classmethod
     def parse(cls, line: str) -> "RunNote":
-        """`baseline for the paper #lr-sweep #paper`: words that begin with # are tags."""
+        """`baseline for the paper #lr-sweep #paper`: words starting with # are tags."""
         tags = tuple(dict.fromkeys(_TAG.findall(line)))
         return cls(" ".join(_TAG.sub(" ", line).split()), tags)
 
@@ -31,7 +31,7 @@ class RunNote(Record):
 
 
 def read_note(path: Path) -> RunNote:
-    """The note in note.json; an empty one if there is none."""
+    """The note in note.json; empty without one."""
     return RunNote.read(path) or RunNote()
 
 
@@ -41,14 +41,14 @@ def is_tag(word: str) -> bool:
 
 
 def last_look(run_id: str) -> float | None:
-    """Unix seconds of the last look at a run; None if there was none."""
+    """Unix seconds of the last look at a run; None without one."""
     file = paths.cache_dir() / "seen" / f"{run_id}.json"
     t = None if foreign(file) else read_json(file).get("t")
     return float(t) if isinstance(t, (int, float)) and not isinstance(t, bool) else None
 
 
 def looked(run_id: str, t: float | None = None) -> None:
-    """Records a look at a run at `t`, now by default. Raises OSError."""
+    """Records a look at a run at `t` [default: now]. Raises OSError."""
     folder = paths.cache_dir() / "seen"
     make_folder(folder)
     write_json(folder / f"{run_id}.json", {"schema": SCHEMA, "t": time.time() if t is None else t})

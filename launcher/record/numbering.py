@@ -1,4 +1,4 @@
-"""The steps of a log whose lines have no number: what is shown for the number of a line."""
+"""The steps of a log without step numbers: the display of line numbers."""
 
 import re
 from collections.abc import Mapping
@@ -14,8 +14,8 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True)
 class Numbering(Record):
-    """The steps from one logged line to the next, `every`; 1 where lines have the number of their step, 0 while it is
-    unknown. `first`: step 1 is logged as well, so that the second line is that of step `every`.
+    """`every`: steps per logged line; 1 if lines have step numbers, 0 while unknown. `first`: step 1 is also logged, so
+    that the second line is step `every`.
     """
 
     every: int = 1
@@ -23,15 +23,15 @@ class Numbering(Record):
 
     @property
     def unit(self) -> str:
-        """What a number is one of."""
+        """The word for the unit of a number."""
         return "step" if self.every else "logged line"
 
     def step(self, line: int) -> int:
-        """The step of a line; the line itself while the interval is unknown."""
+        """The step of a line; the line itself while `every` is unknown."""
         return max(1, (line - self.first) * self.every) if line and self.every else line
 
     def text(self, text: str) -> str:
-        """A text of the health rules, for which each line is a step."""
+        """A text of the health rules, which count each line as a step."""
         if self.every == 1:
             return text
         text = _STEPS.sub(lambda found: self._count(int(found[1]), found[2] or ""), text)
@@ -42,7 +42,7 @@ class Numbering(Record):
         return f"{count} {kind}{self.unit}{'' if count == 1 else 's'}"
 
     def json(self, value: Any) -> Any:
-        """JSON in which the steps are null and the lines next to them, while the interval is unknown."""
+        """JSON with null steps and additional lines, while `every` is unknown."""
         if self.every or not isinstance(value, (Mapping, list, tuple)):
             return value
         if not isinstance(value, Mapping):
@@ -57,11 +57,11 @@ class Numbering(Record):
 
 
 STEPS = Numbering()
-"""Of lines that have the number of their step."""
+"""For lines with step numbers."""
 
 
 def shown(record: S, numbering: Numbering) -> S:
-    """A record with its steps as they are shown: a change of a level, a check, the step of a run."""
+    """A record with its displayed steps: a level change, a check, a run's state."""
     if numbering.every == 1:
         return record
     changes: dict[str, Any] = {}

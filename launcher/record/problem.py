@@ -1,4 +1,4 @@
-"""What is wrong with a run or a preset, in one form: findings, flags, failures, hangs and slow steps become it."""
+"""Problems of runs and presets in one form: findings, flags, failures, hangs and slow steps become it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -9,37 +9,37 @@ from launcher.record.levels import Level
 
 Kind = Literal["finding", "flag", "failure", "hang", "slow step"]
 FIX = "fix"
-"""The label of a fix, in commands, in reports and on the screen."""
+"""The label of a fix in commands, reports and on the screen."""
 _WORDS = {"failure": "failed", "hang": "hang", "slow step": "slow"}
 _FINDING = {Level.CRITICAL: "error", Level.WARN: "warning", Level.NOTICE: "info"}
 
 
 class Evidence(NamedTuple):
-    """What shows a problem; `line` is that of the console log, None where it is not in the log."""
+    """The evidence of a problem; `line`: that of the console log, None if not in the log."""
 
     text: str
     line: int | None = None
     name: str = "seen"
-    """What it is, where it is not a line of the log."""
+    """Its kind, if not a log line."""
 
     @property
     def label(self) -> str:
-        """`line 212`, or the name of what is not in the log."""
+        """`line 212`, or the name of evidence outside of the log."""
         return self.name if self.line is None else f"line {self.line}"
 
 
 class Rival(NamedTuple):
-    """One of the causes that a symptom can have: what supports and what excludes it, and what would decide."""
+    """A possible cause of a symptom: its supporting and excluding evidence, and what would decide."""
 
     cause: str
-    """An id of the catalog, or of a row of `launcher/console/rivals.toml`."""
+    """An id of the catalog, or a row of `launcher/console/rivals.toml`."""
     title: str
     supports: tuple[Evidence, ...] = ()
     excluded_by: tuple[Evidence, ...] = ()
     unknown: tuple[str, ...] = ()
-    """Evidence that neither supports nor excludes it, because the log lacks it."""
+    """Evidence for neither side, because it is missing from the log."""
     decides: str = ""
-    """A look or a short run."""
+    """An inspection or a short run."""
 
     @property
     def row(self) -> tuple[str, str]:
@@ -52,16 +52,16 @@ class Rival(NamedTuple):
         return "or", "; ".join((self.title, *parts))
 
     def to_json(self) -> dict[str, Any]:
-        """Its fields as JSON has them."""
+        """Its fields in JSON form."""
         shown = {name: [each._asdict() for each in getattr(self, name)] for name in ("supports", "excluded_by")}
         return {**self._asdict(), **shown, "unknown": list(self.unknown)}
 
 
 @dataclass(frozen=True)
 class Problem:
-    """`id` names the finding, rule, cause, hang or advice. `evidence` has the decisive one first.
+    """`id`: the finding, rule, cause, hang or advice. `evidence`: the decisive one first.
 
-    `offers` are the fixes in their order, `command` would show more.
+    `offers`: fixes in order. `command`: shows more.
     """
 
     kind: Kind
@@ -74,16 +74,16 @@ class Problem:
     offers: tuple[Offer, ...] = ()
     command: str | None = None
     rivals: tuple[Rival, ...] = ()
-    """The causes that are possible, the leading one first, then those that are excluded."""
+    """The possible causes, the leading one first, then excluded ones."""
 
     @property
     def word(self) -> str:
-        """The level as people see it: `error`, `WARN`, `failed`."""
+        """The level for people: `error`, `WARN`, `failed`."""
         return _FINDING[self.level] if self.kind == "finding" else _WORDS.get(self.kind, self.level.words)
 
     @property
     def topic(self) -> str | None:
-        """The topic of `ppo-tui help`; None for an unknown cause and for advice about speed."""
+        """The topic of `ppo-tui help`; None for an unknown cause, and for advice about speed."""
         return None if self.id == "unknown" or self.kind == "slow step" else self.id
 
     @property
@@ -93,16 +93,16 @@ class Problem:
 
     @property
     def head(self) -> str:
-        """`WARN KL-4: Unrewarded drift: KL rose by 0.10`; the title alone of a run that has no problem."""
+        """`WARN KL-4: Unrewarded drift: KL rose by 0.10`; only the title for a run without a problem."""
         return f"{self.word} {self.id}: {self.what}" if self.level > Level.OK else self.what
 
     @property
     def shown(self) -> tuple[Evidence, ...]:
-        """The evidence, then a row for each other cause, possible or excluded."""
+        """The evidence, then one row per other cause, possible or excluded."""
         return (*self.evidence, *(Evidence(text, name=label) for label, text in (each.row for each in self.rivals)))
 
     def rows(self) -> Iterator[tuple[str, str]]:
-        """The rows below the head, each with its label: evidence, fixes in order, what would show more."""
+        """The labeled rows below the head: evidence, fixes in order, the command that shows more."""
         yield from ((each.label, each.text) for each in self.shown)
         yield from ((FIX, offer.text) for offer in self.offers)
         if self.command:
@@ -113,7 +113,7 @@ class Problem:
         return (f"{label}: {text}" for label, text in self.rows())
 
     def first(self, offer: Offer | None) -> "Problem":
-        """The problem with this fix before the others; one with the same settings is not listed twice."""
+        """The problem with this fix first; removes another with the same settings."""
         if offer is None:
             return self
         others = (each for each in self.offers if not each.edits or each.edits != offer.edits)

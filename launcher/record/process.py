@@ -1,8 +1,8 @@
-"""Processes: identity that survives pid reuse, process sessions, all that a run started, and locks.
+"""Processes: identity despite pid reuse, process sessions, all processes of a run, and locks.
 
-Ray gives its workers process groups of their own, but they stay in the driver's process *session*. Processes that left
-it are found by `PPO_TUI_RUN` in their environment, among the user's own. Nothing is found by its name, so that nothing
-of anybody else is touched.
+Ray gives its workers separate process groups, but they stay in the driver's process *session*. Processes that left it
+are found by `PPO_TUI_RUN` in their environment, among the user's own. Names are never used, so that other programs are
+never affected.
 """
 
 import contextlib
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _SOON = 0.005  # seconds between two tries to take a lock
 RUN, ATTEMPT = "PPO_TUI_RUN", "PPO_TUI_ATTEMPT"
-"""Environment variables of all processes of a run: its id, and the number of the attempt."""
+"""Environment variables of a run's processes: its id, and the number of the attempt."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessId(Record):
     """A pid with its start time, which distinguishes it from a later process with the same pid.
 
-    `started` is in unix seconds, for people; it changes when the clock is set. `ticks` (since boot) does not, and
-    `boot` is the id of the boot; both are None if the system does not report them. `namespace` is the pid namespace
-    that counts the pid; None, as in older records, stands for the reader's own.
+    `started`: unix seconds, for people; changes when the clock is set. `ticks` (since boot) does not; `boot`: id of the
+    boot; both are None if not reported. `namespace`: pid namespace of the pid; None, as in older records, means the
+    reader's own.
     """
 
     pid: int
@@ -43,7 +43,7 @@ class ProcessId(Record):
 
     @classmethod
     def of(cls, pid: int) -> "ProcessId | None":
-        """The process that has this pid now."""
+        """The current process with this pid."""
         import psutil
 
         try:
@@ -58,12 +58,12 @@ class ProcessId(Record):
 
     @property
     def here(self) -> bool:
-        """Whether its pid counts here: in this pid namespace since the last boot; otherwise it means nothing."""
+        """Whether its pid is valid here: in this pid namespace since the last boot."""
         return self.this_boot and self.namespace in (None, _namespace())
 
     @property
     def gone(self) -> bool:
-        """Whether this very process is known to have ended."""
+        """Whether this process is known to have ended."""
         return self.here and not self.alive()
 
     def same(self, other: "ProcessId") -> bool:
@@ -75,7 +75,7 @@ class ProcessId(Record):
         return self.pid == other.pid and abs(self.started - other.started) < 1.0
 
     def alive(self) -> bool:
-        """Whether this very process runs (a zombie does not)."""
+        """Whether this process runs (a zombie does not)."""
         if not self.here:
             return False
         if self.ticks is not None:
@@ -91,7 +91,7 @@ class ProcessId(Record):
 
 
 def _ticks(pid: int) -> int | None:
-    """Clock ticks between the start of the machine and that of a process."""
+    """Clock ticks from the boot to the start of a process."""
     try:
         return int(_stat(pid)[19])
     except (ValueError, IndexError):
@@ -99,7 +99,7 @@ def _ticks(pid: int) -> int | None:
 
 
 def _stat(pid: int) -> list[bytes]:
-    """The fields of /proc/PID/stat from the state (R, S, Z, ...) on; empty if there are none."""
+    """The fields of /proc/PID/stat from the state (R, S, Z, ...) on; empty without any."""
     try:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()  # the name before it may hold blanks
     except OSError:
@@ -129,7 +129,7 @@ def _lives(pid: int) -> bool:
 
 
 def run_members(leader: ProcessId, run_id: str) -> "Iterator[psutil.Process]":
-    """Live processes of a run: those in its driver's session, then those that left it."""
+    """Live processes of a run: first its driver's session, then those that left it."""
     import psutil
 
     seen = set()
@@ -143,7 +143,7 @@ def run_members(leader: ProcessId, run_id: str) -> "Iterator[psutil.Process]":
 
 
 def session_members(leader: ProcessId) -> "list[psutil.Process]":
-    """Live processes of the session which `leader` opened, also after its death; none where its pid is reused."""
+    """Live processes of the session opened by `leader`, also after its death; empty if its pid is reused."""
     return list(_session(leader))
 
 
@@ -160,13 +160,13 @@ def _session(leader: ProcessId) -> "Iterator[psutil.Process]":
 
 
 def run_processes(run_id: str, attempt: int | None = None) -> list[int]:
-    """Pids of the live processes of this user that a run, or one attempt of it, has started, ourselves excepted."""
+    """Pids of this user's live processes started by a run or one attempt, without this process."""
     wanted = {f"{RUN}={run_id}".encode()} | ({f"{ATTEMPT}={attempt}".encode()} if attempt is not None else set())
     return [pid for pid, environment in _environments() if wanted <= environment]
 
 
 def processes_of_runs() -> list[tuple[int, str]]:
-    """Pids of the live processes of this user that runs have started, with the ids of these runs."""
+    """Pids of this user's live processes started by runs, with the ids of these runs."""
     start = f"{RUN}=".encode()
     return [
         (pid, variable[len(start) :].decode(errors="replace"))
@@ -177,7 +177,7 @@ def processes_of_runs() -> list[tuple[int, str]]:
 
 
 def _environments() -> Iterator[tuple[int, set[bytes]]]:
-    """The environment in which each live process of this user was started, ourselves excepted."""
+    """The initial environment of each live process of this user, without this process."""
     import psutil
 
     for pid in psutil.pids():
@@ -190,10 +190,10 @@ def _environments() -> Iterator[tuple[int, set[bytes]]]:
 
 
 def lock(path: Path, patience: float = 0.0) -> int | None:
-    """Takes the lock of a folder, or of a file, which is made; it is held until the descriptor is closed.
+    """Locks a folder or file (which is made) until the descriptor is closed.
 
-    Waits at most `patience` seconds for another holder. None where the file system has no locks. Raises BlockingIOError
-    where another process still holds it, OSError.
+    Waits at most `patience` seconds for another holder. None if the file system has no locks. Raises BlockingIOError if
+    another process still holds it, OSError.
     """
     how = os.O_RDONLY if path.is_dir() else os.O_CREAT | os.O_RDWR
     descriptor = os.open(path, how | os.O_CLOEXEC, 0o600)
@@ -213,9 +213,9 @@ def lock(path: Path, patience: float = 0.0) -> int | None:
 
 
 def is_locked(path: Path) -> bool | None:
-    """Whether another process holds the lock of a folder or a file. Writes nothing; None where it cannot be found out.
+    """Whether another process holds the lock of a folder or file. Writes nothing; None if unknown.
 
-    It takes a shared lock for a moment, so whoever wants the lock should have some patience.
+    Takes a shared lock for a moment, so whoever wants the lock should have some patience.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -233,7 +233,7 @@ def is_locked(path: Path) -> bool | None:
 
 @contextlib.contextmanager
 def locked(path: Path, patience: float = 0.0) -> Iterator[bool]:
-    """Holds a lock; False where the file system has none. Raises as `lock` does."""
+    """Holds a lock; yields False if the file system has none. Raises as `lock` does."""
     held = lock(path, patience)
     try:
         yield held is not None

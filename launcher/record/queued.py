@@ -1,10 +1,10 @@
 """The queue: runs that wait for their turn, one file per run, `queue/ID.json`.
 
-ID is the id that the run will have. An entry whose run exists has been started, even if the file is still there, so no
-kill starts a run twice. `queue/checks/ID.json` is its preflight, which runs while it waits.
+ID is the id of the future run. An entry with an existing run has been started, even if its file remains, so that a kill
+never starts a run twice. `queue/checks/ID.json` is its preflight, which runs while it waits.
 
-Every change reads the entry again and writes at most one entry, all under the lock `queue/.lock`: no other change is
-lost, no removed entry comes back, and a kill leaves the old or the new queue.
+Every change rereads the entry and writes at most one entry, under the lock `queue/.lock`: no concurrent change is lost,
+no removed entry reappears, and a kill leaves the old or the new queue.
 """
 
 import contextlib
@@ -36,12 +36,11 @@ _thread = threading.local()  # `changing`: it has the lock
 class Queued(Record):
     """A run that waits for its turn on the machine `host`.
 
-    `name` and `preset_name` are those of the future run.
-    `preset` is a snapshot with all settings applied, `settings` are those given with it, for display. `needs` is the
-    number of GPUs, 0 on the CPU; `gpus` are the requested ones (CUDA_VISIBLE_DEVICES), any if empty. It waits for the
-    run `after` to finish. Entries start in the order of `place`; `now`: even if its GPUs are in use. `skipped` is why
-    it could not start, `starter` the process that starts it on the GPUs `given`. `note` is the future note of the run,
-    `origin` the run and checkpoint that a fork begins with.
+    `name` and `preset_name`: those of the future run. `preset`: a snapshot with all settings applied; `settings`: those
+    given with it, for display. `needs`: number of GPUs, 0 on the CPU. `gpus`: requested ones (CUDA_VISIBLE_DEVICES),
+    empty for any. `after`: the run that must finish first. `place`: the starting order. `now`: start even if its GPUs
+    are in use. `skipped`: why it could not start. `starter`: the process that starts it on the GPUs `given`. `note`:
+    the future note. `origin`: run and checkpoint of a fork.
     """
 
     id: str
@@ -66,12 +65,12 @@ class Queued(Record):
 
     @property
     def of_preset(self) -> str:
-        """The name of its preset."""
+        """The preset's name."""
         return self.preset_name or self.name
 
     @property
     def run(self) -> RunDir:
-        """The run that it becomes."""
+        """The future run."""
         return RunDir(paths.runs_dir() / self.id)
 
     @property
@@ -101,7 +100,7 @@ class Queued(Record):
 
     @property
     def word(self) -> str:
-        """Its state as people see it: what waits is queued, checked or not."""
+        """Its state for people: `queued` while it waits, checked or not."""
         state = self.state(checked(self.id))
         return "queued" if state == "checked" else state
 
@@ -111,7 +110,7 @@ class Queued(Record):
             self.write(_file(self.id))
 
     def remove(self) -> None:
-        """Removes it from the queue. Raises UserError for one that is being started or has left the queue, OSError."""
+        """Removes it from the queue. Raises UserError if it is being started or has left the queue, OSError."""
         with changing():
             if _present(self).starting:
                 raise UserError(f"run {self.id} is being started", f"stop it with 'ppo-tui stop {self.id}'")
@@ -120,11 +119,10 @@ class Queued(Record):
 
 @dataclass(frozen=True)
 class Checked(Record):
-    """The preflight of a waiting run, which the process `checker` makes; `ended` is when it was done, 0 before.
+    """The preflight of a waiting run, made by the process `checker`; `ended`: time of completion, 0 before.
 
-    `tries` counts the processes that were started for it. `refused` is why the run would fail. `findings` are those
-    that do not depend on the current load of the machine; `files` are the stamps of the files that were read, by
-    `check.gate.stamps`.
+    `tries`: number of processes started for it. `refused`: why the run would fail. `findings`: those independent of the
+    current load of the machine. `files`: stamps of the files that were read, by `check.gate.stamps`.
     """
 
     tries: int = 0
@@ -153,13 +151,15 @@ def checked(id: str) -> Checked:
 
 
 def refused() -> list[UserError]:
-    """Why files of the queue are not used: other users own or may write them or their folder."""
+    """Why queue files are not used: other users own or may write them or their folder."""
     files = (path for each in ("*.json", _PAUSED, "checks/*.json") for path in sorted(paths.queue_dir().glob(each)))
     return list(filter(None, map(foreign, files)))
 
 
 def entries() -> list[Queued]:
-    """The waiting runs in order, without damaged files; a started entry's file goes, so that it does not reappear."""
+    """The waiting runs in order, without damaged files. Removes the file of a started entry, so that it does not
+    reappear.
+    """
     known = _read()
     for each in (started := [each for each in known if each.run.path.exists()]):
         with contextlib.suppress(OSError):  # a later look removes it if this one cannot
@@ -168,13 +168,13 @@ def entries() -> list[Queued]:
 
 
 def get(id: str) -> Queued | None:
-    """The entry of this id; None if it was started or removed."""
+    """The entry with this id; None if started or removed."""
     entry = None if foreign(_file(id)) else Queued.read(_file(id))
     return entry if entry is not None and entry.id == id else None
 
 
 def find(word: str) -> Queued:
-    """Finds an entry by its id, a unique start of one, or its name if no other has it. Raises UserError."""
+    """Finds an entry by its id, a unique prefix, or a unique name. Raises UserError."""
     known = {each.id: each for each in entries()}
     found = word if word in known else matching(word, {id: each.name for id, each in known.items()})
     if found is not None:
@@ -184,7 +184,7 @@ def find(word: str) -> Queued:
 
 
 def append(entry: Queued) -> Queued:
-    """Adds an entry behind all others; returns it with its place. Raises OSError."""
+    """Adds an entry at the end; returns it with its place. Raises OSError."""
     with changing():
         last = dataclasses.replace(entry, place=new_place())
         last.write(_file(entry.id))
@@ -192,8 +192,9 @@ def append(entry: Queued) -> Queued:
 
 
 def move(entry: Queued, distance: int = 0, *, to: int | None = None) -> tuple[int, int]:
-    """Moves an entry by so many places towards the end, or `to` a place that counts from 0; the others keep their
-    order. Returns its new place and the number of entries. Raises UserError if it has left the queue, OSError.
+    """Moves an entry by `distance` places towards the end, or `to` a place (from 0); the others keep their order.
+
+    Returns its new place and the number of entries. Raises UserError if it has left the queue, OSError.
     """
     with changing():
         now, known = _present(entry), _read()
@@ -203,7 +204,8 @@ def move(entry: Queued, distance: int = 0, *, to: int | None = None) -> tuple[in
 
 
 def change(entry: Queued, *, recheck: bool = False, **values: Any) -> None:
-    """Replaces fields of an entry. Its preflight is repeated with `recheck`, and where it was skipped and no longer is.
+    """Replaces fields of an entry. Repeats its preflight with `recheck`, and if it is no longer skipped.
+
     Raises UserError if it has left the queue, OSError.
     """
     with changing():
@@ -215,7 +217,7 @@ def change(entry: Queued, *, recheck: bool = False, **values: Any) -> None:
 
 
 def decide(entry: Queued, **values: Any) -> bool:
-    """Replaces fields of an entry if neither it nor the pause changed since; returns whether. Raises OSError."""
+    """Replaces fields of an entry if neither it nor the pause changed since; returns whether it did. Raises OSError."""
     with changing():
         if same := get(entry.id) == entry and not paused():
             dataclasses.replace(entry, **values).write(_file(entry.id))
@@ -223,7 +225,7 @@ def decide(entry: Queued, **values: Any) -> bool:
 
 
 def leave(entry: Queued, patience: float = _PATIENCE) -> None:
-    """Removes the file of a started entry. Raises OSError, also if the lock is held for so many seconds."""
+    """Removes the file of a started entry. Raises OSError, also if the lock is held for `patience` seconds."""
     with changing(patience):
         _remove(entry.id)
 
@@ -245,7 +247,7 @@ def pause(on: bool) -> None:
 
 @contextlib.contextmanager
 def alone() -> Iterator[bool]:
-    """Whether this process may start runs of the queue: no other one does so, or the file system has no locks."""
+    """Whether this process may start queued runs: no other one does, or the file system has no locks."""
     global _ours
     with contextlib.ExitStack() as held:
         try:
@@ -264,7 +266,7 @@ def _release() -> None:
 
 
 def _works(process: ProcessId | None) -> bool:
-    """Whether a process works for the queue; the lock shows it of one in another container."""
+    """Whether a process works for the queue; the lock shows one in another container."""
     if process is None or process.here:
         return process is not None and process.alive()
     return not _ours and bool(is_locked(paths.queue_dir()))
@@ -292,7 +294,7 @@ def changing(patience: float = _PATIENCE) -> Iterator[None]:
 
 
 def _read() -> list[Queued]:
-    """The readable entries in their order, also those that have been started."""
+    """The readable entries in order, including started ones."""
     files = (path for path in paths.queue_dir().glob("*.json") if not path.name.startswith("."))
     ours = (path for path in files if foreign(path) is None)
     readable = (entry for path in ours if (entry := Queued.read(path)) is not None and entry.id == path.stem)
@@ -300,7 +302,7 @@ def _read() -> list[Queued]:
 
 
 def _present(entry: Queued) -> Queued:
-    """The entry as it is now. Raises UserError if it has left the queue."""
+    """The current entry. Raises UserError if it has left the queue."""
     if (now := get(entry.id)) is None or now.run.path.exists():
         raise UserError(f"run {entry.id} is no longer in the queue", "'ppo-tui queue' lists its runs")
     return now
@@ -312,10 +314,10 @@ def _remove(id: str) -> None:
 
 
 def _place_at(at: int, entry: Queued, known: Sequence[Queued]) -> float:
-    """The place that makes an entry the one with index `at`.
+    """The place that gives an entry the index `at`.
 
-    If its neighbors leave no room, the later ones move towards the end, the last one first, so that the order holds at
-    any instant.
+    Without room between its neighbors, later entries move towards the end, the last one first, which keeps the order at
+    any time.
     """
     others = [each for each in known if each != entry]
     if at == len(others):

@@ -1,7 +1,7 @@
-"""ray.json of an attempt: the folder in which its Ray kept logs and sockets, which Ray leaves behind.
+"""ray.json of an attempt: the folder of its Ray's logs and sockets, which Ray leaves behind.
 
-A folder belongs to a run if a process of the run is the head of its Ray, which writes `gcs_server.out` there; the
-folder of an older cluster does not. `inode` and `device` distinguish it from a later folder with the same path.
+A folder belongs to a run if a process of the run is the head of its Ray and so writes `gcs_server.out` there. `inode`
+and `device` distinguish it from a later folder with the same path.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ _DRIVER = re.compile(r"/.+/(session_[^/]+)/logs/python-core-driver-.+")
 
 @dataclass(frozen=True, slots=True)
 class RaySession(Record):
-    """A folder of this machine."""
+    """A local folder."""
 
     path: str
     device: int
@@ -28,7 +28,7 @@ class RaySession(Record):
 
     @classmethod
     def of(cls, pids: Iterable[int]) -> "RaySession | None":
-        """The session whose head is one of these processes, found by their open files."""
+        """The session with one of these processes as its head, found by their open files."""
         for pid in pids:
             for file in open_files(pid):
                 with contextlib.suppress(OSError):
@@ -39,7 +39,7 @@ class RaySession(Record):
 
     @property
     def left(self) -> bool:
-        """Whether this same folder still exists and belongs to this user."""
+        """Whether this folder still exists and belongs to this user."""
         try:
             status = Path(self.path).lstat()
         except OSError:
@@ -48,13 +48,13 @@ class RaySession(Record):
 
 
 def joined_session(pids: Iterable[int]) -> str | None:
-    """The name of the session that a driver among these processes is part of; all nodes of a cluster have one."""
+    """The session name of a driver among these processes; all nodes of a cluster share it."""
     files = (file for pid in pids for file in open_files(pid))
     return next((found[1] for file in files if (found := _DRIVER.fullmatch(file))), None)
 
 
 def open_files(pid: int) -> Iterator[str]:
-    """What a process holds open, as far as this user may see it: paths, `socket:[123]`."""
+    """Open files of a process, as far as visible to this user: paths, `socket:[123]`."""
     with contextlib.suppress(OSError):
         for file in Path(f"/proc/{pid}/fd").iterdir():
             with contextlib.suppress(OSError):
@@ -62,6 +62,6 @@ def open_files(pid: int) -> Iterator[str]:
 
 
 def left_by(run: RunDir) -> list[RaySession]:
-    """The Ray folders that a run's attempts have left."""
+    """Ray folders left by a run's attempts."""
     sessions = (RaySession.read(run.attempt(number).ray) for number in run.attempt_numbers())
     return [each for each in sessions if each is not None and each.left]

@@ -1,6 +1,6 @@
-"""shared.json of an attempt: shared memory and sockets that its processes made, and leave behind when they are killed.
+"""shared.json of an attempt: shared memory and sockets of its processes, which remain when they are killed.
 
-A file is recorded while a process of the run maps it, or is bound to it, and only if its name is one that these give:
+A file is recorded while a process of the run maps it or is bound to it, and only with one of these names:
 
 * CUDA: `cuda.shm.UID.PID.N`; it stays even when the process ends by itself
 * NCCL: `nccl-XXXXXX` (`src/misc/shmutils.cc`)
@@ -9,7 +9,7 @@ A file is recorded while a process of the run maps it, or is bound to it, and on
 * veRL: `verl_weights_...` and `rl-colocate-zmq-....sock` (`workers/rollout/vllm_rollout/bucketed_weight_transfer.py`)
 * torch: `torch_PID_...`, with its sharing strategy `file_system`
 
-Ray's object store leaves nothing: it removes the name of its file once that is open (`plasma/dlmalloc.cc`).
+Ray's object store leaves nothing: it removes the name of its file after opening it (`plasma/dlmalloc.cc`).
 """
 
 import contextlib
@@ -38,7 +38,9 @@ Inode = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class SharedFile(Record):
-    """Shared memory or a socket; `device`, `inode`, `changed` (ctime in ns): no later file at its path has these."""
+    """Shared memory or a socket; `device`, `inode`, `changed` (ctime in ns) distinguish it from a later file at its
+    path.
+    """
 
     path: str
     device: int
@@ -47,7 +49,7 @@ class SharedFile(Record):
 
     @classmethod
     def of(cls, path: str) -> "SharedFile | None":
-        """The file of this path, if it belongs to this user and no other one can map it."""
+        """The file at this path, if it belongs to this user and no one else can map it."""
         with contextlib.suppress(OSError):
             status = Path(path).lstat()
             ours = status.st_uid == os.getuid()
@@ -63,7 +65,7 @@ class SharedFile(Record):
 
     @property
     def bytes(self) -> int:
-        """The memory that it takes."""
+        """Its size in memory."""
         with contextlib.suppress(OSError):
             return Path(self.path).lstat().st_blocks * 512
         return 0
@@ -74,23 +76,23 @@ class SharedFile(Record):
 
     @property
     def left(self) -> bool:
-        """Whether this same file still exists."""
+        """Whether this file still exists."""
         return SharedFile.of(self.path) == self
 
     def remove(self) -> None:
-        """Removes it if it is left. Raises OSError."""
+        """Removes it if it still exists. Raises OSError."""
         if self.left:
             Path(self.path).unlink()
 
 
 @dataclass(frozen=True, slots=True)
 class Shared(Record):
-    """What the processes of an attempt have made so far, without what they have removed again."""
+    """The files that an attempt's processes have made and not removed."""
 
     files: tuple[SharedFile, ...] = ()
 
     def grown(self, pids: Iterable[int], since: float) -> "Shared":
-        """With the files of these processes that changed after `since` (unix seconds). Costs little if none did."""
+        """Adds files of these processes that changed after `since` (unix seconds). Cheap if none did."""
         paths = [str(path) for path in Path(_MEMORY).glob("*") if _MAPPED.fullmatch(path.name)]
         found = [file for path in (*paths, *_bound()) if (file := SharedFile.of(path)) and file.changed > since * 1e9]
         new = [file for file in found if file not in self.files]
@@ -101,7 +103,7 @@ class Shared(Record):
 
 
 def shared_by(run: RunDir) -> list[SharedFile]:
-    """The shared memory and sockets that a run's attempts have left and no process uses."""
+    """Shared memory and sockets left by a run's attempts and unused."""
     attempts = (Shared.read(run.attempt(number).shared) or Shared() for number in run.attempt_numbers())
     files = dict.fromkeys(file for shared in attempts for file in shared.files if file.left)
     used = in_use() if files else set()
@@ -109,14 +111,14 @@ def shared_by(run: RunDir) -> list[SharedFile]:
 
 
 def in_use() -> set[Inode]:
-    """All shared memory that any process maps or holds open, and all sockets that one is bound to."""
+    """All shared memory mapped or held open by any process, and all bound sockets."""
     import psutil
 
     return _used_by(psutil.pids()) | {file for file, _ in _bound().values()}
 
 
 def _used_by(pids: Iterable[int]) -> set[Inode]:
-    """The shared memory that these processes map or hold open, and the sockets that they are bound to."""
+    """Shared memory mapped or held open by these processes, and their bound sockets."""
     sockets = {f"socket:[{number}]": file for file, numbers in _bound().values() for number in numbers}
     used = set()
     for pid in pids:
@@ -136,7 +138,7 @@ def _used_by(pids: Iterable[int]) -> set[Inode]:
 
 
 def _bound() -> dict[str, tuple[Inode, list[str]]]:
-    """The sockets with such a path that any process is bound to: the file, and the numbers of the sockets."""
+    """The bound sockets with such a path: the file, and the socket numbers."""
     found: dict[str, tuple[Inode, list[str]]] = {}
     for line in _BINDINGS.read_text(errors="replace").splitlines() if _BINDINGS.exists() else ():
         *_, number, path = line.split(maxsplit=7)

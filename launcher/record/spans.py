@@ -1,6 +1,6 @@
-"""Spans: the work of each process of an attempt over time, one line each in the files of its folder `spans`.
+"""Spans: the work of an attempt's processes over time, one line each in the files of its folder `spans`.
 
-`ppo_tui_inside.plugin.spans` writes them, one file per process and the older one next to it.
+`ppo_tui_inside.plugin.spans` writes one file per process, with the older one next to it.
 """
 
 import contextlib
@@ -25,8 +25,8 @@ _RUNNING = 1 << 16  # bytes with the begin of the timer that runs
 class Span(Record):
     """Work of one lane (`trainer`, `rank_0`, `replica_0`, `process_4711`) in unix seconds; open without `end`.
 
-    Only spans of the trainer have `step`. For micro-batches, `count` is their number, and `parts` are tokens and
-    seconds of the first ones.
+    Only trainer spans have `step`. For micro-batches, `count` is their number, and `parts` are tokens and seconds of
+    the first ones.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Span(Record):
 
     @classmethod
     def from_line(cls, line: bytes) -> "Span | None":
-        """The span of a line; None if it is damaged."""
+        """The span of a line; None if damaged."""
         try:
             return cls.from_json(orjson.loads(line))
         except ValueError:
@@ -47,7 +47,7 @@ class Span(Record):
 
 
 class SpanTail:
-    """Follows the spans of one attempt, from the first one (`whole`) or from the newest ones on."""
+    """Follows the spans of one attempt, from the first (`whole`) or the newest one on."""
 
     def __init__(self, attempt: AttemptDir, *, whole: bool = False) -> None:
         self.folder, self.whole = attempt.spans, whole
@@ -80,7 +80,7 @@ class SpanTail:
 
 
 class TimerTail:
-    """Follows the trainer's timers of one attempt, which are in a file of their own."""
+    """Follows the trainer's timers of one attempt, which have their own file."""
 
     def __init__(self, attempt: AttemptDir) -> None:
         self._folder = attempt.spans
@@ -90,7 +90,7 @@ class TimerTail:
         self._restarts = 0
 
     def read(self) -> tuple[Span | None, list[Span]]:
-        """The innermost timer that runs, and those that ended since the last call, without that of the whole step."""
+        """The innermost running timer, and those that ended since the last call, except the whole step's."""
         tail = self._tail = self._tail or self._found()
         ended = []
         while tail and (lines := tail.read()):
@@ -123,7 +123,7 @@ class TimerTail:
 
 
 def within(periods: Sequence[tuple[float, float]], moment: float) -> bool:
-    """Whether a moment is in one of these periods, which are sorted and do not overlap."""
+    """Whether a moment is in one of these sorted, disjoint periods."""
     place = bisect_right(periods, (moment, float("inf"))) - 1
     return place >= 0 and moment <= periods[place][1]
 

@@ -1,7 +1,7 @@
-"""Why a run hangs, and what was seen of its processes: stall.json and stall-facts.json of an attempt.
+"""Why a run hangs, with the facts about its processes: stall.json and stall-facts.json of an attempt.
 
-The facts are written so that a reason can be judged again, and become the data of tests. startup.json has the work of
-the processes in each stage of the start.
+The facts are stored for judging a reason again, and as test data. startup.json has the work of the processes per stage
+of the start.
 """
 
 from dataclasses import dataclass, field
@@ -14,9 +14,8 @@ from launcher.record.json import RARE, Record
 class Standstill(Record):
     """A run hangs for a reason of `launcher.runs.watch.stalls`. Times are unix seconds.
 
-    `since` is when it last moved, `noticed` when that was noticed, in `stage`, which usually takes `usual` seconds
-    (None in a stage that it never passed), `until` when it moved again. `command` would show what cannot be seen
-    without rights.
+    `since`: its last progress. `noticed`: the time of detection, in `stage`, which usually takes `usual` seconds (None
+    if never passed). `until`: its next progress. `command`: shows facts that need more rights.
     """
 
     reason: str
@@ -32,7 +31,7 @@ class Standstill(Record):
 
 @dataclass(frozen=True, slots=True)
 class Stack(Record):
-    """What a thread does, the innermost call first: `file:line function`. `still`: it did the same 3 s before."""
+    """A thread's calls, innermost first: `file:line function`. `still`: unchanged for 3 s."""
 
     thread: str
     frames: tuple[str, ...]
@@ -41,12 +40,10 @@ class Stack(Record):
 
 @dataclass(frozen=True, slots=True)
 class Seen(Record):
-    """One process of a run. `state` is the kernel's letter, `cpu` the cores that it used or waited for, `tasks` the
-    coroutines that wait.
+    """One process of a run. `state`: the kernel's letter. `cpu`: cores used or waited for. `tasks`: waiting coroutines.
 
-    `collectives` are the operations of its process groups that have not ended, or the last ones: `group`,
-    `sequence`, `operation`, `state`, the `ranks` of the group, and `still` where 3 s did not change it.
-    `source` is how its stacks were got.
+    `collectives`: unfinished operations of its process groups, or the last ones: `group`, `sequence`, `operation`,
+    `state`, the `ranks` of the group, and `still` if unchanged for 3 s. `source`: origin of its stacks.
     """
 
     pid: int
@@ -64,7 +61,7 @@ class Seen(Record):
 
 @dataclass(frozen=True, slots=True)
 class RayView(Record):
-    """What the run's Ray waits for, as `ppo_tui_inside.probes.ray_state` prints it; `error`: why that is unknown."""
+    """The waits in the run's Ray, as printed by `ppo_tui_inside.probes.ray_state`; `error`: why they are unknown."""
 
     actors: tuple[dict[str, Any], ...] = ()
     groups: tuple[dict[str, Any], ...] = ()
@@ -77,10 +74,10 @@ class RayView(Record):
 
 @dataclass(frozen=True, slots=True)
 class HangFacts(Record):
-    """All that was seen at `t`, in `stage`.
+    """All facts at `t`, in `stage`.
 
-    `full` are file systems without space, `mounts` those of processes in state D with their types (that of checkpoints
-    first, while it saves), `locks` who waits for whom, `kernel` lines about GPUs, `missing` commands that show more.
+    `full`: file systems without space. `mounts`: those of processes in state D, with types (of checkpoints first,
+    during a save). `locks`: who waits for whom. `kernel`: lines about GPUs. `missing`: commands that show more.
     """
 
     t: float
@@ -96,9 +93,9 @@ class HangFacts(Record):
 
 @dataclass(frozen=True, slots=True)
 class StageWork(Record):
-    """Sums over a stage: seconds of CPU time, of compilers, without a free core, and without any activity; and bytes.
+    """Sums over a stage in seconds: CPU time, of compilers, without a free core, without any activity; and bytes.
 
-    `fetched` are from disks (`disk` names mount and type), `downloaded` from a model hub.
+    `fetched`: from disks (`disk`: mount and type). `downloaded`: from a model hub.
     """
 
     stage: str
@@ -114,7 +111,7 @@ class StageWork(Record):
 
 @dataclass(frozen=True, slots=True)
 class StartupWork(Record):
-    """The stages so far, in their order."""
+    """The stages so far, in order."""
 
     stages: tuple[StageWork, ...] = ()
 

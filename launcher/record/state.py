@@ -1,10 +1,10 @@
-"""state.json: the state of a run as its supervisor writes it, and the state that a reader derives from it.
+"""state.json: the state of a run as written by its supervisor, and the state that a reader derives from it.
 
 queued -> starting -> running -> stopping -> stopped | finished | failed
-lost: the supervisor is gone without an exit record (derived); written by the next one, which took over, where nothing
-      tells how the driver ended
-ended: nothing is added any more to the log that is followed; nobody saw how its program ended
-imported: a log from elsewhere; its `outcome` says how it ended
+lost: the supervisor is gone without an exit record (derived); written by the next supervisor if the driver's end is
+      unknown
+ended: the followed log no longer grows; the end of its program was not observed
+imported: a log from elsewhere; its `outcome` is how it ended
 """
 
 import contextlib
@@ -48,7 +48,7 @@ class Rollout(Record):
 
 @dataclass(frozen=True, slots=True)
 class TrackedRun(Record):
-    """The run in a tracker: its address, or for an offline run the folder and the `command` that uploads it."""
+    """The run in a tracker: its address or, for an offline run, the folder and the uploading `command`."""
 
     tracker: str
     url: str | None = field(default=None, metadata=RARE)
@@ -63,10 +63,10 @@ class TrackedRun(Record):
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere(Record):
-    """What shows whether a run continues in another container or on another machine, where no pid counts.
+    """Signs of a run in another container or on another machine, where pids are not valid.
 
-    `locked`: whether its supervisor holds its lock (None without locks); `silent`, `quiet`: seconds since its last sign
-    of life, and since the console grew (None without one); `processes` of the run that are visible from here.
+    `locked`: whether its supervisor holds its lock (None without locks). `silent`, `quiet`: seconds since its last sign
+    of life, and since the console grew (None without one). `processes`: those visible from here.
     """
 
     silent: float
@@ -94,18 +94,17 @@ class Elsewhere(Record):
 @dataclass(frozen=True)
 class RunState(Record):
     """The state of a run. Times are unix seconds; `eta`, `step_seconds` and `phase_usual` are seconds.
-    `done` is when the last step will end.
 
-    `step` counts logged lines of a log without step numbers, of which `numbering` has the steps.
-    `phase` is current since `phase_since`, and usually takes `phase_usual`; it is empty where the log shows no phases.
-    `stall` says why the run seems to stand still, `standstill` the same with evidence. `verdict` is the highest level,
-    `flags` the rules with a flag, the worst first. `trackers` also have the run. The scores are those of
-    `watch.steps.Scores`. `heartbeat` is the last sign of the supervisor, at `beat` of `launcher.core.clock`. `failures`
-    are errors inside the supervisor, which make the run damaged. For an imported run, `outcome` is how it ended,
-    and `ended` when. The last fields are derived by a reader and never written: veRL trains on in a lost run, the
-    supervisor lives but has not written for so many minutes, an ended run took so many seconds; what shows of a lost
-    run of another container or machine; what of its files is damaged, file and field; that a later ppo-tui wrote it, so
-    that it can only be looked at.
+    `done`: when the last step will end. `step`: counts logged lines if the log has no step numbers; `numbering` has the
+    steps. `phase`: current since `phase_since`, usually for `phase_usual`; empty if the log shows no phases. `stall`:
+    why the run seems to hang; `standstill`: the same with evidence. `verdict`: the highest level. `flags`: the flagged
+    rules, worst first. `trackers`: where else the run is recorded. Scores: see `watch.steps.Scores`. `heartbeat`: the
+    supervisor's last sign of life, at `beat` of `launcher.core.clock`. `failures`: errors inside the supervisor, which
+    make the run damaged. `outcome`, `ended`: how and when an imported run ended.
+
+    A reader derives the last fields, which are never written: veRL still trains in a lost run; minutes since a live
+    supervisor last wrote; seconds that an ended run took; signs of a lost run elsewhere; damaged files and fields;
+    whether a later ppo-tui wrote it, so that it is read-only.
     """
 
     state: str
@@ -151,25 +150,25 @@ class RunState(Record):
 
     @property
     def shown(self) -> "RunState":
-        """The state with steps instead of logged lines, as far as they are known."""
+        """The state with steps instead of logged lines, if known."""
         checks = tuple(shown(check, self.numbering) for check in self.checks)
         return dataclasses.replace(shown(self, self.numbering), checks=checks) if self.numbering.every != 1 else self
 
     @property
     def at(self) -> str:
-        """`12/80`, of a log whose steps are unknown `line 12`."""
+        """`12/80`; without known steps `line 12`."""
         if self.step is not None and not self.numbering.every:
             return f"line {self.step}"
         return f"{'–' if self.step is None else self.step}/{self.total or '–'}"
 
     @property
     def progress(self) -> str:
-        """`12 of 80`, of a log whose steps are unknown `line 12`; for a run that has a step."""
+        """`12 of 80`; without known steps `line 12`; for a run that has a step."""
         return f"{self.step} of {self.total or '?'}" if self.numbering.every else self.at
 
     @property
     def live(self) -> bool:
-        """Whether the run has not ended, so that it can be stopped and its metrics still change."""
+        """Whether the run has not ended: it can be stopped, and its metrics change."""
         return self.state in ALIVE
 
     @property
@@ -179,17 +178,17 @@ class RunState(Record):
 
     @property
     def over(self) -> bool:
-        """Whether the end of the run is recorded; one that may still work has no leftovers."""
+        """Whether the run's end is recorded; one that may still work has no leftovers."""
         return not self.live and self.driver_alive is None
 
     @property
     def has_ended(self) -> bool:
-        """Whether its end is known: an imported log may stop before it."""
+        """Whether its end is known: an imported log may stop earlier."""
         return self.over and self.outcome != "running"
 
     @property
     def failed(self) -> bool:
-        """Whether the run ended with an error, also if it was stopped after one."""
+        """Whether the run ended with an error, even if stopped after it."""
         bad = self.state in ("failed", "lost") or self.outcome == "failed"
         return (bad or (self.state == "stopped" and self.error is not None)) and not self.going
 
@@ -200,7 +199,7 @@ class RunState(Record):
 
 
 class StateFile:
-    """Writes state.json when something changed, and now and then as a sign of life."""
+    """Writes state.json after changes, and regularly as a sign of life."""
 
     def __init__(self, run: RunDir) -> None:
         self._path = run.state
@@ -208,7 +207,7 @@ class StateFile:
         self._updated, self._beat = 0.0, -math.inf
 
     def write(self, state: RunState) -> None:
-        """Replaces state.json, with `updated` and `heartbeat`. Raises OSError; then the next call tries again."""
+        """Replaces state.json, with `updated` and `heartbeat`. Raises OSError; the next call then tries again."""
         now, beat = clock.now(), clock.beat()
         changed = state != self._last
         if not changed and beat - self._beat < HEARTBEAT:
@@ -221,9 +220,9 @@ class StateFile:
 def current(run: RunDir, *, checks: bool = True, settings: bool = True, supervising: bool = False) -> RunState:
     """The state of a run for readers; a list of hundreds leaves out `checks`.
 
-    With `checks` and `settings`, run.yaml is examined for damage. Without a live supervisor the state becomes `lost`,
-    with `driver_alive`, or the end in exit.json, if the supervisor was killed before it had read the whole log for the
-    cause. `supervising`: this process has the lock of the supervisor, which otherwise shows that another one lives.
+    `checks` and `settings`: also examines run.yaml for damage. Without a live supervisor the state becomes `lost`, with
+    `driver_alive`; or the end in exit.json, if the supervisor was killed while it read the log for the cause.
+    `supervising`: this process has the supervisor's lock, which otherwise shows that another one lives.
     """
     state = known(run, checks=checks, supervising=supervising)
     damaged = (*state.damaged, *map(str, state.failures), *damage(run, state.attempt, settings=checks and settings))
@@ -247,13 +246,13 @@ def known(run: RunDir, *, checks: bool = True, supervising: bool = False) -> Run
 
 
 def stored(run: RunDir) -> RunState | None:
-    """The state as it was last written; None if it is missing or damaged."""
+    """The last written state; None if missing or damaged."""
     return RunState.read(run.state)
 
 
 @functools.lru_cache(maxsize=8)
 def _parsed(content: bytes, checks: bool) -> RunState:
-    """Cached, because readers ask twice a second and the file seldom changes."""
+    """Cached: readers ask twice per second, and the file seldom changes."""
     value = orjson.loads(content)
     if not checks and isinstance(value, dict):
         value["checks"] = []
@@ -279,18 +278,18 @@ def silence(state: RunState) -> float:
 
 
 def supervised(run: RunDir, state: RunState) -> bool:
-    """Whether the supervisor lives that has written `state`: by its pid, or by its lock where pids mean nothing."""
+    """Whether the supervisor that wrote `state` lives: by its pid, or by its lock where pids are not valid."""
     supervisor = state.supervisor
     return supervisor is not None and (supervisor.alive() or (not supervisor.here and bool(control.supervised(run))))
 
 
 def _maintained(run: RunDir, state: RunState, supervising: bool) -> RunState:
-    """`state` with the word that is true now: `lost` when its supervisor is gone, `starting` before it wrote.
+    """`state` with the current word: `lost` if its supervisor is gone, `starting` before it wrote.
 
-    `silent_minutes` counts from the last sign of a live supervisor (it is stopped, or its disk hangs); the values are
-    then old. In this pid namespace its pid decides. For a supervisor in another container, on another machine that
-    shares this folder, or from before the last boot, and for one without a recorded namespace, a held lock shows that
-    it lives; without one its heartbeat shows it, and the console whether the driver does.
+    `silent_minutes`: since the last sign of a live supervisor (it is stopped, or its disk hangs); the values are then
+    old. In this pid namespace its pid decides. Otherwise (another container, another machine that shares this folder,
+    an earlier boot, or no recorded namespace) a held lock shows that it lives; without locks its heartbeat does, and
+    the console shows whether the driver lives.
     """
     if not state.live:
         return state
