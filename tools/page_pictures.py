@@ -117,6 +117,7 @@ def confirming() -> ConfirmScreen:
 async def draw(run: Path, page: str, sizes: list[tuple[int, int]], look: str) -> Iterator[tuple[tuple[int, int], str]]:
     """Draws the page in each size, as Textual's SVG."""
     os.environ.pop("NO_COLOR", None)
+    os.environ["TERM"] = "xterm-256color"
     if look == PLAIN:
         os.environ["NO_COLOR"] = "1"  # Textual takes it out again
     theme = "dark" if look in (ANSI, PLAIN, ASCII) else look

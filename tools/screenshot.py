@@ -31,6 +31,7 @@ LAYER = "Text"  # the name of the text layer of a PNG
 
 async def drawn(run: Path, theme: str) -> str:
     """The dashboard of a run as Textual's SVG."""
+    os.environ["TERM"] = "xterm-256color"
     app = PpoTui(ScreenRequest(run=str(run.absolute()), read_only=False, settings=Settings(theme=theme)))
     async with app.run_test(size=(COLUMNS, ROWS)) as pilot:
         await settled(pilot)

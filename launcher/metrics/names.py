@@ -22,7 +22,8 @@ class Chart(NamedTuple):
     """A metric of the main charts: its title, its word in running text, its names.
 
     `rules`: its families of health rules. `other`: a second number next to the value (best, usual or first value,
-    number of GPUs, longest response). `missing`: the replacement if a run never logs it.
+    number of GPUs, longest response). `missing`: the replacement if a run never logs it. `proves`: the rule whose flag
+    it is drawn for.
     """
 
     title: str
@@ -31,6 +32,7 @@ class Chart(NamedTuple):
     rules: tuple[str, ...]
     other: Literal["best", "usual", "start", "gpus", "longest"]
     missing: str = ""
+    proves: str = ""
 
 
 _OF_DRIFT = ("KL", "CLIP")

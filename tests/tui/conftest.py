@@ -190,6 +190,7 @@ def home(tmp_path, monkeypatch, shared):
     (tmp_path / "cache" / "toy" / "recipe").write_text(RECIPE)
     for name in ("NO_COLOR", "TEXTUAL_THEME", "COLORTERM"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")  # 16 colors: no tints
     yield tmp_path
 
 

@@ -13,7 +13,7 @@ from tui.kit.charts.lens import Lens
 from tui.kit.charts.view import ACROSS, SMOOTHINGS, View
 from tui.kit.drawing.line_chart import GUTTER, draw
 from tui.kit.drawing.plot import Curve, Limit, Mark, Plot
-from tui.kit.drawing.rows import change, width
+from tui.kit.drawing.rows import TINTED, change, width
 from tui.kit.drawing.scale import step_limit
 
 ANY = st.one_of(st.floats(), st.sampled_from([math.nan, math.inf, -math.inf, 0.0, 1.0]))
@@ -28,7 +28,8 @@ def series(values):
 
 def plot(values, **more):
     curve = series(values)
-    return Plot("reward", [[("0.5", "title")]], [Curve(curve)], **{"last": step_limit(len(curve), None), **more})
+    whole = {"title": "reward", "last": step_limit(len(curve), None), **more}
+    return Plot(whole.pop("title"), [[("0.5", "title")]], [Curve(curve)], **whole)
 
 
 def picture(shown, columns=40, rows=7):
@@ -71,7 +72,7 @@ def test_any_values_at_any_size_through_any_view(values, columns, rows, view):
             "a",
             [],
             [*curves, *points],
-            limits=[Limit(0.5, reach=True, edge=True, label="WARN")],
+            limits=[Limit(0.5, reach=True, beyond=">", label="WARN"), Limit(math.nan, label="b", beyond="<")],
             marks=[Mark(3, "▲", "warn")],
         ),
         store,
@@ -135,9 +136,22 @@ def test_title_value_unit_and_note_give_way_part_by_part():
 def test_a_limit_shows_inside_the_range_which_may_reach_for_it(values, limits, there, absent):
     lines = picture(plot(values, limits=limits))
     assert any(there in line for line in lines) and not any(absent in line for line in lines)
-    far = [Limit(9.0, "warn", "WARN > 9", edge=True), Limit(5.0, "notice", "NOTICE > 5", edge=True)]
+    far = [Limit(9.0, "warn", "WARN > 9", beyond=">"), Limit(-5.0, "warn", "WARN < -5")]
     lines = picture(plot([0.1, 0.4], limits=far))
-    assert "↑ NOTICE > 5" in lines[1] and not any("╌" in line or "WARN" in line for line in lines)
+    assert lines[0].endswith(" 0.5 ↑ WARN > 9 ") and not any("╌" in line or "-5" in line for line in lines)
+
+
+def test_what_is_beyond_a_limit_is_on_a_tint_or_behind_a_line_and_the_limit_is_named_whole():
+    limit = Limit(0.5, "warn", "WARN > 0.5", beyond=">", passed=True)
+    shown = plot([0.1 * step for step in range(10)], limits=[limit])
+    tinted = draw(shown, 40, 7, tinted=True)
+    beyond = [any(role.endswith(TINTED) for _, role in row) for row in tinted]
+    assert beyond == [False, True, True, False, False, False, False] and "WARN > 0.5" in words(tinted)
+    lines = picture(shown)
+    assert [line.rstrip()[-1] for line in lines if "╌" in line] == ["!"] and any("WARN > 0.5" in line for line in lines)
+    full = plot([0.5, 0.51] * 40, limits=[limit], flag=("▲ KL-4", "warn"), title="a long name of a metric")
+    assert any("WARN > 0.5" in line for line in picture(full, 40, 3))
+    assert "▲ KL-4 a lo…" in picture(full, 40, 3)[0] and " 0.5 " in picture(full, 40, 3)[0]
 
 
 def test_several_curves_keep_their_roles_and_a_legend_names_them():

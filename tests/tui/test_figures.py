@@ -1,5 +1,6 @@
 """What the charts say: value, trend, context, marks, and why there is nothing to see."""
 
+import dataclasses
 import math
 
 import pytest
@@ -12,6 +13,7 @@ from launcher.record.check import Bound, Check
 from launcher.record.events import Action, Event, PhaseChange
 from launcher.record.levels import Level
 from launcher.runs.watch.history import kept_rises
+from launcher.runs.watch.proof import proven
 from tui.kit.charts.figures import headline, legend, plot, trend
 from tui.kit.charts.run_charts import check_plot
 from tui.kit.drawing.line_chart import draw
@@ -75,22 +77,47 @@ def test_a_figure_that_is_not_there_says_why(make):
     assert said(plot(THROUGHPUT, lost, make.running(), [])) == "✖ nan"
 
 
-def test_a_limit_says_which_side_of_it_is_bad(make):
-    bounds = [Bound(level=Level.WARN, side="<", value=-0.05), Bound(level=Level.NOTICE, side=">=", value=0.5)]
+def test_the_nearest_warn_or_critical_of_each_side_is_drawn(make):
+    limits = [("NOTICE", ">", 0.5), ("WARN", ">", 0.8), ("CRITICAL", ">", 0.7), ("WARN", "<", -0.05)]
+    bounds = [Bound(Level[level], side, value) for level, side, value in limits]
     steps = store(make.made_up(3, actor__reward_kl_penalty=0.1))
     shown = plot(KL, steps, make.running(), [], bounds={"actor/reward_kl_penalty": bounds})
-    assert [limit.label for limit in shown.limits] == ["WARN < -0.050", "NOTICE ≥ 0.500"]
+    assert [limit.label for limit in shown.limits] == ["CRITICAL > 0.700", "WARN < -0.050"]
+    moved = [Bound(Level.WARN, ">", 0.05), Bound(Level.CRITICAL, ">", 0.09)]  # since it was passed
+    assert not plot(KL, steps, make.running(), [], bounds={"actor/reward_kl_penalty": moved}).limits
+    moved[0] = dataclasses.replace(moved[0], holds=True)
+    shown = plot(KL, steps, make.running(), [], bounds={"actor/reward_kl_penalty": moved})
+    assert [(limit.label, limit.passed) for limit in shown.limits] == [("WARN clears at 0.050", True)]
 
 
-def test_a_limit_far_from_the_curve_is_named_at_its_edge_and_does_not_flatten_it():
+def test_the_proof_of_the_first_flag_is_drawn_in_place_of_throughput():
+    names = ("actor/kl_loss", "perf/throughput", "actor/grad_norm", "response_length/clip_ratio")
+    steps = store([StepRecord(step, 0.0, None, dict.fromkeys(names, 0.5)) for step in range(1, 31)])
+
+    def drawn(*checks):
+        return [chart.proves or chart.title for chart in proven(charts(steps)[:FEW], steps, checks)][2:]
+
+    kl, slow = Check("KL-1", level=Level.WARN, keys=names[:1]), Check("THR-1", level=Level.WARN, keys=names[1:2])
+    cut, calm = Check("TRUNC-1", level=Level.NOTICE, keys=names[3:]), Check("GRAD-1", level=Level.OK, keys=names[2:3])
+    assert drawn(kl, calm) == ["entropy", "throughput"] == drawn(kl, slow, cut)
+    assert drawn(kl, cut, slow) == ["entropy", "TRUNC-1"]
+    muted, elsewhere = dataclasses.replace(cut, muted=True), Bound(Level.WARN, ">", 0.1, series=1, crossed=True)
+    assert drawn(muted) == ["entropy", "throughput"]
+    second = dataclasses.replace(kl, keys=names[:3:2], bounds=(elsewhere,))
+    assert drawn(second, cut) == ["entropy", "KL-1"]  # its limit is crossed by another metric than its first
+    assert drawn(dataclasses.replace(calm, cleared=21)) == ["entropy", "GRAD-1"]
+    assert drawn(dataclasses.replace(calm, cleared=20)) == ["entropy", "throughput"]
+
+
+def test_a_limit_far_from_the_curve_is_named_in_the_title_and_does_not_flatten_it():
     values = [0.0, 1.0, 0.5, 1.0, 0.0]
     steps = store([StepRecord(step, 0.0, None, {"actor/kl_loss": x}) for step, x in enumerate(values, 1)])
     near, far = Bound(Level.NOTICE, ">", 1.6), Bound(Level.WARN, ">", 2.5)
     shown = check_plot("actor/kl_loss", steps, 5, [near, far], [])
     assert [(limit.label, limit.reach) for limit in shown.limits] == [("WARN > 2.50", False), ("NOTICE > 1.60", True)]
     lines = ["".join(text for text, _ in row) for row in draw(shown, 60, 16)]
-    assert "↑ WARN > 2.50" in lines[1] and "2.5│" not in "".join(lines)
-    assert any("NOTICE > 1.60 ╌" in line for line in lines)
+    assert "↑ WARN > 2.50" in lines[0] and "2.5│" not in "".join(lines)
+    assert any("NOTICE > 1.60 !" in line for line in lines)
 
 
 @pytest.mark.parametrize(("share", "told"), [(0.004, "longest 256 (0.400 %)"), (0.71875, "longest 256 (72 %)")])

@@ -11,10 +11,10 @@ from textual.screen import Screen
 
 from launcher.metrics.store import Series
 from tui.kit.drawing.glyphs import SPARK, to_ascii
-from tui.kit.drawing.rows import cells, change, crop, fit, joined, put, spread, width
+from tui.kit.drawing.rows import cells, change, crop, fit, joined, put, shorten, spread, width
 from tui.kit.drawing.trace import spark
 from tui.kit.matching import letters, ranked
-from tui.kit.metric_rows import metric_row, shorten
+from tui.kit.metric_rows import metric_row
 from tui.kit.widgets.lists import LineTable, MetricTable, ResponseTable, RunTable
 from tui.pages.editor.form import FormLines
 

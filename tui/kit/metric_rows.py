@@ -9,8 +9,8 @@ from launcher.metrics.responses import PREFIX
 from launcher.metrics.store import Series, SeriesStore
 from launcher.record.check import Check
 from launcher.runs.watch.check_words import bound_words
-from tui.kit.drawing.glyphs import ELLIPSIS, PIN
-from tui.kit.drawing.rows import Row, fit, packed, paragraph, spread
+from tui.kit.drawing.glyphs import PIN
+from tui.kit.drawing.rows import Row, fit, packed, paragraph, shorten, spread
 from tui.kit.drawing.trace import spark
 from tui.kit.run_words import level_sign
 
@@ -110,14 +110,6 @@ def used_by(key: str, checks: Sequence[Check], columns: int) -> list[Row]:
 def title(key: str) -> str:
     """A key as one harmless line; it may come from a broken log."""
     return " ".join(clean(key).splitlines())
-
-
-def shorten(name: str, room: int) -> str:
-    """Cuts a name to `room` characters by leaving out its middle."""
-    if len(name) <= room:
-        return name
-    head = max((room - 1) // 3, 0)
-    return name[:head] + ELLIPSIS + name[len(name) - max(room - 1 - head, 0) :]
 
 
 def _widths(columns: int) -> tuple[int, int, bool]:

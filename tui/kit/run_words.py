@@ -1,13 +1,13 @@
 """The words for states, phases and levels: a sign, a word, and the role that colors them."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from launcher.core.format import duration
 from launcher.core.text import clean
-from launcher.record.check import Bound, Check
+from launcher.record.check import Check
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
@@ -156,17 +156,6 @@ def _reason(state: RunState) -> str:
         return log_end(state)
     by = state.exit and state.exit.requested_by if state.state == "stopped" else None
     return ": ".join(filter(None, [f"requested {by_whom(by)}" if by else "", state.error]))
-
-
-def strictest(bounds: Iterable[Bound]) -> list[Bound]:
-    """The first bound to be crossed, per level and side; mildest level first."""
-    found: dict[tuple[int, str], Bound] = {}
-    for bound in bounds:
-        side = bound.side[0]
-        known = found.get((bound.level, side))
-        if known is None or (bound.value < known.value if side == ">" else bound.value > known.value):
-            found[bound.level, side] = bound
-    return sorted(found.values(), key=lambda bound: (bound.level, bound.side))
 
 
 def summary(checks: Sequence[Check]) -> str:

@@ -22,13 +22,16 @@ def foreign_variables(theme: Theme) -> dict[str, str]:
     """The values of our style variables for a theme that is not ours."""
     if theme.ansi:
         dim = faint = "ansi_bright_black"
+        beyond = "ansi_default"
         others = ("ansi_magenta", "ansi_cyan", "ansi_default")
     elif theme.dark:
         dim, faint, others = "#8a8a8a", "#5f5f5f", ("#d75faf", "#87ff5f", "#eeeeee")
+        beyond = "#303030"
     else:
         dim, faint, others = "#6c6c6c", "#bcbcbc", ("#af5fff", "#008700", "#121212")
+        beyond = "#e4e4e4"
     curves = {f"curve-{number}": colour for number, colour in enumerate(others, 2)}
-    return {"dim": dim, "faint": faint, "curve": theme.primary, **curves}
+    return {"dim": dim, "faint": faint, "beyond": beyond, "curve": theme.primary, **curves}
 
 
 def _theme(name: str, table: dict[str, Any]) -> Theme:
@@ -52,7 +55,7 @@ def _theme(name: str, table: dict[str, Any]) -> Theme:
 
 
 _TABLES = tables_of(__file__, "theme.toml")
-_OURS = ("dim", "faint", "curve", "scrollbar")  # variables whose names have no hyphen
+_OURS = ("dim", "faint", "beyond", "curve", "scrollbar")  # variables whose names have no hyphen
 OWN = tuple(_theme(name, dict(table)) for name, table in _TABLES.items())
 
 

@@ -17,6 +17,7 @@ from launcher.record.events import LevelChange
 from launcher.record.levels import Level
 from launcher.record.state import RunState
 from launcher.runs.watch.check_words import line_value, line_words
+from launcher.runs.watch.proof import leading, nearest, passed
 from launcher.runs.watch.steps import validation
 from tui.kit.charts.axes import TOKENS_KEY, plan
 from tui.kit.drawing import glyphs
@@ -24,7 +25,7 @@ from tui.kit.drawing.glyphs import WAITING
 from tui.kit.drawing.plot import FLAG, Curve, Limit, Mark, Plot
 from tui.kit.drawing.rows import Row, Span
 from tui.kit.drawing.scale import step_limit
-from tui.kit.run_words import level_sign, strictest
+from tui.kit.run_words import level_sign
 
 _MARKS = glyphs.signs("mark")
 RECENT = 20  # values that "usual" is the median of
@@ -105,11 +106,13 @@ def plot(
     chart.curves = [Curve(series)]
     known = (check.usual for check in state.checks if check.usual is not None and check.keys[:1] == (key,))
     chart.headline = headline(figure, series, store, next(known, None))
-    chart.limits = limit_lines(bounds.get(key, ()))
+    chart.limits = limit_lines(nearest(bounds.get(key, ()), series), series)
+    chart.limits += [limit_line(bound, math.nan) for bound in leading(state.checks, key)]
     chart.flag = flag(lambda rule: _concerns(figure, rule), state)
-    chart.marks = marks(
-        lambda rule: figure == next((each for each in figures if _concerns(each, rule)), REWARD), store, rises
-    )
+    if figure.proves:
+        sign, role = chart.flag or ("", "dim")
+        chart.flag = f"{sign} {figure.proves}".strip(), role
+    chart.marks = marks(lambda rule: figure == _place(figures, rule), store, rises)
     if figure == REWARD:
         chart.marks = [*milestones(store, kept), *chart.marks]
         _add_validation(chart, store, series)
@@ -175,7 +178,13 @@ def trend(values: Sequence[float]) -> str:
 
 
 def _concerns(figure: Chart, rule: str) -> bool:
-    return rule.rpartition("-")[0] in figure.rules
+    return figure.proves == rule or rule.rpartition("-")[0] in figure.rules
+
+
+def _place(figures: Sequence[Chart], rule: str) -> Chart:
+    """The chart with the marks of a rule."""
+    proof = [each for each in figures if each.proves == rule]
+    return next(iter([*proof, *(each for each in figures if _concerns(each, rule))]), REWARD)
 
 
 Concerns = Callable[[str], bool]  # whether the rule of this id is about the chart
@@ -220,12 +229,26 @@ def legend(marks: Iterable[Mark]) -> Row:
     return row
 
 
-def limit_lines(bounds: Sequence[Bound]) -> list[Limit]:
-    """Limits near the curve as lines, the worst first."""
-    return [
-        Limit(line_value(bound), level_sign(bound.level)[1], line_words(bound), edge=bound.holds)
-        for bound in reversed(strictest(bounds))
-    ]
+NEAR = 1.0  # a limit so many heights of the curve away still gets onto its chart; the title has one further off
+
+
+def limit_lines(bounds: Sequence[Bound], series: Series, *, all_near: bool = False) -> list[Limit]:
+    """The limits as lines. The range of the chart includes those near its curve, of flags or `all_near`."""
+    whole = series.span(series.steps[0], series.steps[-1]) if bounds else None
+    if whole is None:
+        return []
+    room = NEAR * max(whole.high - whole.low, 0.1 * max(abs(whole.high), abs(whole.low)))
+    lines = []
+    for bound in bounds:
+        value = line_value(bound)
+        near = (all_near or passed(bound)) and whole.low - room <= value <= whole.high + room
+        lines.append(limit_line(bound, value, reach=near))
+    return lines
+
+
+def limit_line(bound: Bound, value: float, *, reach: bool = False) -> Limit:
+    """A limit as a line at `value`; nan: its value is on another scale."""
+    return Limit(value, level_sign(bound.level)[1], line_words(bound), reach, bound.side[0], passed(bound))
 
 
 _FAR = 3.0  # times the height of the reward's curve that both together may be high

@@ -6,6 +6,7 @@ not finite leave gaps.
 """
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import chain, groupby
 from textwrap import wrap
@@ -14,11 +15,12 @@ from launcher.core.format import number
 from tui.kit.drawing import scale
 from tui.kit.drawing.glyphs import AXIS, BASE, DOT, DOWN, LIMIT, SEAM, UP
 from tui.kit.drawing.plot import STEPS, Curve, Limit, Plot
-from tui.kit.drawing.rows import Row, Span, crop, fit, joined, spread, width
+from tui.kit.drawing.rows import TINTED, Row, Span, crop, fit, joined, shorten, spread, width
 from tui.kit.drawing.trace import Canvas, Window, spark, trace
 
 GUTTER = scale.LABEL + 1  # label and axis
 _LEAST = 8  # columns of curve below which labels give way
+_LEAST_NAME = 12  # cells of a name that is cut
 _LEGEND = 5  # rows of curve below which the legend gives way
 _APART = 12  # columns between two ticks of the x axis at least
 _NEAR = 3  # rows around a curve in which its value at the cursor finds a place
@@ -26,8 +28,11 @@ _SPARK = 6  # columns of a curve in one row at least
 _FREE = (" ", LIMIT)  # cells that words may cover
 
 
-def draw(plot: Plot, columns: int, rows: int) -> list[Row]:
-    """The chart in exactly `rows` rows of `columns` cells; any size is fine."""
+def draw(plot: Plot, columns: int, rows: int, *, tinted: bool = False) -> list[Row]:
+    """The chart in exactly `rows` rows of `columns` cells; any size is fine.
+
+    `tinted`: cells beyond a limit are on a tint, instead of a line at the limit.
+    """
     if columns <= 0 or rows <= 0:
         return []
     body = rows - 1
@@ -43,13 +48,17 @@ def draw(plot: Plot, columns: int, rows: int) -> list[Row]:
     labelled = columns >= GUTTER + _LEAST
     gutter = GUTTER if labelled else 0
     based = labelled and body >= 3
-    plotted = _plot(plot, columns - gutter, body - based, gutter)
-    title = _title(plot, columns, plot.unit if not based or len(plot.unit) > scale.LABEL else "")
+    plotted, unseen = _plot(plot, columns - gutter, body - based, gutter, tinted)
+    title = _title(plot, columns, plot.unit if not based or len(plot.unit) > scale.LABEL else "", unseen)
     return [title, *legend, *plotted, *([_base(plot, columns - gutter, gutter)] if based else [])]
 
 
 def _name(plot: Plot) -> Row:
-    return [(" ", "text"), *([plot.flag, (" ", "text")] if plot.flag else []), (plot.title, "title")]
+    return [*_flagged(plot), (plot.title, "title")]
+
+
+def _flagged(plot: Plot) -> Row:
+    return [(" ", "text"), *([plot.flag, (" ", "text")] if plot.flag else [])]
 
 
 def _behind(plot: Plot) -> Row:
@@ -57,14 +66,23 @@ def _behind(plot: Plot) -> Row:
     return [(f" {plot.behind.sign} {plot.behind.label}", plot.behind.role)] if plot.behind else []
 
 
-def _title(plot: Plot, columns: int, unit: str = "") -> Row:
-    """The title row; `unit` is in it if the axes have no place for it."""
-    left = _name(plot)
-    right: Row = []
+def _title(plot: Plot, columns: int, unit: str = "", unseen: Sequence[Limit] = ()) -> Row:
+    """The title row; `unit` and the limits `unseen` are in it if the axes have no place for them.
+
+    A name that leaves no room for the value, and for the limit of a flag, loses its middle.
+    """
+    said = [(limit.passed, [(limit.label, limit.role if limit.passed else "dim")]) for limit in unseen]
+    first = [*plot.headline[:1], *(part for passed, part in said if passed)]
+    parts = [*first, *plot.headline[1:], *(part for passed, part in said if not passed)]
+    free = columns - width(_flagged(plot)) - 2
+    rooms = (free - sum(width(part) + 1 for part in found) for found in (first, first[:1]))
+    room = next((room for room in rooms if room >= _LEAST_NAME), columns)
+    left = [*_flagged(plot), (shorten(plot.title, room), "title")]
     with_unit: Row = [*left, (f" {unit}", "dim")]
     if unit and width(with_unit) + sum(map(width, plot.headline[:1])) + 2 <= columns:
         left = with_unit
-    for part in plot.headline:
+    right: Row = []
+    for part in parts:
         candidate: Row = [*right, *([(" ", "text")] if right else []), *part]
         if width(left) + width(candidate) + width(_behind(plot)) + 2 > columns:
             break
@@ -104,7 +122,8 @@ def _note(text: str, columns: int, rows: int) -> list[Row]:
     return [fit(row, columns) for row in drawn]
 
 
-def _plot(plot: Plot, columns: int, rows: int, gutter: int) -> list[Row]:
+def _plot(plot: Plot, columns: int, rows: int, gutter: int, tinted: bool) -> tuple[list[Row], list[Limit]]:
+    """The rows of the curves, and the limits that they leave to the title."""
     canvas, behind = Canvas(columns, rows), Canvas(columns, rows)  # a raw curve is behind its average
     curves = [*plot.curves, *([plot.behind] if plot.behind else [])]
     traces = [
@@ -114,7 +133,7 @@ def _plot(plot: Plot, columns: int, rows: int, gutter: int) -> list[Row]:
     lows = [low for parts in traces[: len(plot.curves)] for part in parts for _, low, _ in part]
     highs = [high for parts in traces[: len(plot.curves)] for part in parts for _, _, high in part]
     if not lows:
-        return _note(_empty(plot), columns + gutter, rows)
+        return _note(_empty(plot), columns + gutter, rows), []
     reached = [limit.value for limit in plot.limits if limit.reach]
     if plot.log:
         lows = [low if low > 0 else high for low, high in zip(lows, highs, strict=True)]
@@ -141,9 +160,6 @@ def _plot(plot: Plot, columns: int, rows: int, gutter: int) -> list[Row]:
         _sign(faint if curve is plot.behind else signs, curve, placed)
     texts = [scale.labels([tick])[0] for tick in ticks] if plot.log else scale.labels(ticks)
     label_at = {y_of(tick) // 4: text for tick, text in zip(ticks, texts, strict=True)}
-    limit_at = {y_of(limit.value) // 4: limit for limit in reversed(plot.limits) if low <= limit.value <= high}
-    above = [limit for limit in plot.limits if limit.value > high and limit.edge]
-    below = [limit for limit in plot.limits if limit.value < low and limit.edge]
     at = _cursor(plot, columns)
     drawn: list[list[Span]] = []
     for row in range(rows):
@@ -152,26 +168,58 @@ def _plot(plot: Plot, columns: int, rows: int, gutter: int) -> list[Row]:
             signs.get((row, column), front or faint.get((row, column), back))
             for column, (front, back) in enumerate(layers)
         ]
-        cells = _cells(dots, limit_at.get(row))
-        if row == 0 and above:
-            nearest = min(above, key=lambda limit: limit.value)
-            cells = _labelled(cells, f"{UP} {nearest.label}", nearest.role)
-        if row == rows - 1 and below:
-            nearest = max(below, key=lambda limit: limit.value)
-            cells = _labelled(cells, f"{DOWN} {nearest.label}", nearest.role)
+        cells = [cell or (" ", "text") for cell in dots]
         if at is not None and cells[at][0] in _FREE:
             cells[at] = (SEAM, "text")
         drawn.append(cells)
+    unseen, bands = _limits(plot, drawn, (low, high), lambda value: y_of(value) // 4, tinted)
     if at is not None and plot.cursor is not None:
         for curve in plot.curves:
             value = None if curve.role == "raw" else curve.at(plot.cursor)
             if value is not None and math.isfinite(value) and (value > 0 or not plot.log):
                 words = f"{curve.sign} {number(value)}" if curve.sign else number(value)
                 _beside(drawn, y_of(value) // 4, at, words, "title" if curve.role == "curve" else curve.role)
+    for row in bands:
+        drawn[row] = [(text, role + TINTED) for text, role in drawn[row]]
     axes = [f"{label_at.get(row, ''):>{scale.LABEL}}{AXIS}" if gutter else "" for row in range(rows)]
     return [
         [(axis, "axis"), *joined(cells)] if axis else joined(cells) for axis, cells in zip(axes, drawn, strict=True)
-    ]
+    ], unseen
+
+
+def _limits(
+    plot: Plot, drawn: list[list[Span]], ends: tuple[float, float], row_of: Callable[[float], int], tinted: bool
+) -> tuple[list[Limit], set[int]]:
+    """Draws the limits into the rows. Returns those left to the title, and the rows on a tint."""
+    unseen, bands = list[Limit](), set[int]()
+    for limit in reversed(plot.limits):  # the most important covers the others
+        row = row_of(limit.value) if ends[0] <= limit.value <= ends[1] else -1
+        beyond = range(row - 1, -1, -1) if limit.beyond == ">" else range(row + 1, len(drawn) if limit.beyond else 0)
+        if row < 0 or (limit.beyond and not beyond and not limit.passed):
+            arrow = "" if math.isnan(limit.value) else f"{UP if limit.value > sum(ends) / 2 else DOWN} "
+            unseen += [replace(limit, label=arrow + limit.label)] if limit.beyond else []
+            continue
+        if tinted and limit.beyond:
+            bands.update(beyond or [row])
+        else:
+            line = [(LIMIT, limit.role) if char in _FREE else (char, role) for char, role in drawn[row]]
+            drawn[row] = [*line[:-1], ("!", limit.role)] if limit.beyond else line
+        rows = range(len(drawn)) if limit.beyond else [row]
+        near = sorted(rows, key=lambda each: (each not in beyond and each != row, abs(each - row)))
+        if not any(_label(drawn, each, limit) for each in near) and limit.beyond:
+            unseen.append(limit)
+    return unseen, bands
+
+
+def _label(drawn: list[list[Span]], row: int, limit: Limit) -> bool:
+    """Writes the label as near to the right end of a row as the curve allows; returns whether it has room."""
+    text = f" {limit.label} "
+    free = [char in _FREE for char, _ in drawn[row]]
+    for start in range(len(free) - len(text) - 1, 0, -1):
+        if all(free[start : start + len(text)]):
+            drawn[row][start : start + len(text)] = [(char, limit.role) for char in text]
+            return True
+    return False
 
 
 def _beside(drawn: list[list[Span]], row: int, at: int, words: str, role: str) -> None:
@@ -207,24 +255,6 @@ def _sign(signs: dict[tuple[int, int], Span], curve: Curve, parts: list[list[tup
         signs.update(dict.fromkeys(points, (curve.sign or DOT, curve.role)))
     elif curve.sign and points:
         signs[points[-1]] = (curve.sign, curve.role)
-
-
-def _cells(dots: list[Span | None], limit: Limit | None) -> list[Span]:
-    """A row of the curve on blank cells, or on the line of a limit."""
-    if limit is None:
-        return [cell or (" ", "text") for cell in dots]
-    cells = [cell or (LIMIT, limit.role) for cell in dots]
-    return _labelled(cells, limit.label, limit.role) if limit.label else cells
-
-
-def _labelled(cells: list[Span], label: str, role: str) -> list[Span]:
-    """The label, as near to the right end of a row as the curve allows."""
-    text = f" {label} "
-    free = [char in _FREE for char, _ in cells]
-    for start in range(len(cells) - len(text) - 1, 0, -1):
-        if all(free[start : start + len(text)]):
-            return [*cells[:start], *((char, role) for char in text), *cells[start + len(text) :]]
-    return cells
 
 
 def _draw(canvas: Canvas, part: list[tuple[int, int, int]], role: str) -> None:

@@ -106,15 +106,17 @@ class Mark:
 class Limit:
     """A level line across the chart.
 
-    `label` is on its right end. `reach`: the range is widened to include it. `edge`: if it is out of range, its label
-    is at the nearest edge, with an arrow.
+    `label` is on its right end. `reach`: the range is widened to include it. `beyond` is the side of it ("<" or ">") on
+    which values are bad; out of range (nan: on another scale), such a limit is named in the title. `passed`: its level
+    is on.
     """
 
     value: float
     role: str = "limit"
     label: str = ""
     reach: bool = False
-    edge: bool = False
+    beyond: str = ""
+    passed: bool = False
 
 
 @dataclass
@@ -130,7 +132,7 @@ class Plot:
     limits: list[Limit] = field(default_factory=list)  # the most important first
     marks: list[Mark] = field(default_factory=list)
     note: str | None = None
-    flag: Span | None = None  # sign of the worst flag that concerns this figure
+    flag: Span | None = None  # sign of the worst flag that concerns this chart, or sign and rule of the one it proves
     axis: Axis = STEPS
     log: bool = False  # a logarithmic value axis, which has no place for values of 0 and below
     cursor: int | None = None  # the step that an upright line stands at

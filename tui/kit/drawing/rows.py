@@ -16,6 +16,7 @@ from tui.kit.drawing.glyphs import ELLIPSIS
 
 Span = tuple[str, str]
 Row = list[Span]
+TINTED = "@beyond"  # ends the role of a cell on a tint
 HEADING = "#"  # begins the keys of lines of a table that are only read
 
 
@@ -49,6 +50,14 @@ def crop(row: Row, limit: int) -> Row:
         kept.append((text, role))
         room -= size
     return kept
+
+
+def shorten(name: str, room: int) -> str:
+    """Cuts a name to `room` characters by leaving out its middle."""
+    if len(name) <= room:
+        return name
+    head = max((room - 1) // 3, 0)
+    return name[:head] + ELLIPSIS + name[len(name) - max(room - 1 - head, 0) :]
 
 
 def folded(row: Row, limit: int) -> list[Row]:
@@ -138,12 +147,13 @@ def cells(row: Row) -> list[Span]:
 
 
 def joined(entries: list[Span]) -> Row:
-    """Cells as a row of as few spans as possible: blanks take the role of their neighbor, which is invisible."""
+    """Cells as a row of as few spans as possible: blanks take the role of a neighbor on the same tint."""
     row: Row = []
     for text, role in entries:
-        if row and (role == row[-1][1] or text.isspace()):
+        alike = row and row[-1][1].endswith(TINTED) == role.endswith(TINTED)
+        if alike and (role == row[-1][1] or text.isspace()):
             row[-1] = (row[-1][0] + text, row[-1][1])
-        elif row and row[-1][0].isspace():
+        elif alike and row[-1][0].isspace():
             row[-1] = (row[-1][0] + text, role)
         else:
             row.append((text, role))

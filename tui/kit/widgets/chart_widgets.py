@@ -7,6 +7,7 @@ from textual.containers import Container
 
 from launcher.metrics import names
 from launcher.metrics.names import MOST_PINS
+from launcher.runs.watch.proof import proven
 from launcher.runs.watch.reader import RunReader
 from tui.kit.charts.axes import plan
 from tui.kit.charts.lens import Lens
@@ -16,13 +17,12 @@ from tui.kit.drawing.line_chart import draw
 from tui.kit.drawing.plot import Plot
 from tui.kit.drawing.rows import Row
 from tui.kit.memory_rows import fullest
-from tui.kit.metric_rows import shorten, title
+from tui.kit.metric_rows import title
 from tui.kit.page import HIDDEN
 from tui.kit.widgets.painted import Painted
 
 WIDE, TALL = 120, 36  # columns and rows from which a screen has all six figures
 _PINNED = 39  # columns of a pinned chart at the home size
-_VALUE = 14  # columns of its title that the newest value needs
 
 
 class _Chart(Painted):
@@ -31,7 +31,7 @@ class _Chart(Painted):
     plot = Plot("")
 
     def draw(self, columns: int, rows: int) -> list[Row]:
-        return draw(self.plot, columns, rows)
+        return draw(self.plot, columns, rows, tinted=self.tinted)
 
 
 class MetricChart(_Chart):
@@ -58,7 +58,7 @@ class MemoryChart(_Chart):
 
 
 class Figures(Container):
-    """`#chart-0` to `#chart-5`, in the order of `names.charts`."""
+    """`#chart-0` to `#chart-5`, in the order of `names.charts`, one of them as proof of the worst flag."""
 
     def compose(self) -> ComposeResult:
         for index, _ in enumerate(names.charts()):
@@ -66,7 +66,9 @@ class Figures(Container):
 
     def show(self, charts: RunCharts) -> None:
         columns, rows = self.app.size
-        figures = names.charts(charts.reader.series)[: None if columns >= WIDE and rows >= TALL else names.FEW]
+        store, checks = charts.reader.series, charts.reader.state.checks
+        count = None if columns >= WIDE and rows >= TALL else names.FEW
+        figures = proven(names.charts(store)[:count], store, checks)
         for chart, figure in zip(self.query(MetricChart), figures, strict=False):
             chart.show(charts.figure(figure, figures))
 
@@ -83,10 +85,9 @@ class PinnedCharts(Container):
         self.set_class(not keys, HIDDEN)
         self.set_class(len(keys) > columns, "-two-rows")
         self.styles.grid_size_columns = columns
-        room = self.app.size.width // columns - _VALUE
         for index, chart in enumerate(self.query(MetricChart)):
             chart.set_class(index >= len(keys), HIDDEN)
             if index < len(keys):
                 drawn = charts.metric(keys[index], large=False)
-                drawn.title = shorten(title(drawn.title), room)
+                drawn.title = title(drawn.title)
                 chart.show(drawn)

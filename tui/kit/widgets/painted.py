@@ -11,7 +11,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tui.kit.drawing.glyphs import to_ascii
-from tui.kit.drawing.rows import Row, change, fit, joined
+from tui.kit.drawing.rows import TINTED, Row, change, fit, joined
 
 ROLES = ("text", *re.findall(r"(?m)^\.role--([\w-]+)", (Path(__file__).parents[2] / "app.tcss").read_text("utf-8")))
 ROLE_CLASSES = {f"role--{role}" for role in ROLES}  # for the app
@@ -42,6 +42,12 @@ class Painted(Widget):
     def get_component_styles(self, *names: str) -> RenderStyles:
         """The component styles of the app. Styles per widget would take a fourth of the start."""
         return self.app.get_component_styles(*names)
+
+    @property
+    def tinted(self) -> bool:
+        """Whether the terminal has colors for tints: roles may end in `TINTED`."""
+        coarse = self.app.current_theme.ansi or self.app.console.color_system == "standard"
+        return not coarse and not self.app.has_class(ASCII_CLASS)
 
     def draw(self, columns: int, rows: int) -> list[Row]:
         """Rows to show in `columns` × `rows` cells; missing rows and cells are padded."""
@@ -76,7 +82,12 @@ class Painted(Widget):
         own, style = self._own, self.get_component_rich_style
         if _highlit(self._rows[y]):
             own += Style(bgcolor=style(f"role--{CURSOR_ROW}").bgcolor)
-        row = [Segment(text, own + style(f"role--{role}", partial=True)) for text, role in self._rows[y]]
+        row = []
+        for text, role in self._rows[y]:
+            color = own + style(f"role--{role.removesuffix(TINTED)}", partial=True)
+            if role.endswith(TINTED):
+                color += Style(bgcolor=style("role--beyond").bgcolor)
+            row.append(Segment(text, color))
         return Strip(row, self.size.width)
 
     def _build(self) -> list[Row]:

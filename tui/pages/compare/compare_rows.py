@@ -14,9 +14,8 @@ from tui.kit.charts.lens import Lens
 from tui.kit.charts.view import STEP
 from tui.kit.drawing.glyphs import BAR
 from tui.kit.drawing.plot import DASHES, Curve, Plot
-from tui.kit.drawing.rows import Row, fit, paragraph, spread
+from tui.kit.drawing.rows import Row, fit, paragraph, shorten, spread
 from tui.kit.drawing.rows import width as cells_of
-from tui.kit.metric_rows import shorten
 from tui.kit.run_words import STATES, verdict_word
 
 ROLES = ("curve", "curve-2", "curve-3", "curve-4")  # of the runs, in their order

@@ -21,10 +21,9 @@ from launcher.runs.watch.turns import Turn, turns
 from tui.kit.actions.background import reported
 from tui.kit.dialogs.choose import confirmed
 from tui.kit.drawing import glyphs
-from tui.kit.drawing.rows import Row, Span, crop, fit, labelled, paragraph
+from tui.kit.drawing.rows import Row, Span, crop, fit, labelled, paragraph, shorten
 from tui.kit.keys import KEYS
 from tui.kit.list_page import ListPage
-from tui.kit.metric_rows import shorten
 from tui.kit.page import READ_ONLY
 from tui.kit.run_page import EntryScreen
 from tui.kit.widgets.inspector import Inspection

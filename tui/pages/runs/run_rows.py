@@ -12,10 +12,9 @@ from launcher.record.info import Edit
 from launcher.runs.watch.run_settings import differs
 from tui.kit.charts.axes import plan
 from tui.kit.drawing.glyphs import FINISHED, WARN
-from tui.kit.drawing.rows import Row, Span, crop, fit, put, spread
+from tui.kit.drawing.rows import Row, Span, crop, fit, put, shorten, spread
 from tui.kit.drawing.scale import step_limit
 from tui.kit.drawing.trace import spark
-from tui.kit.metric_rows import shorten
 from tui.kit.run_words import lineage, notice, state_words, verdict_word
 from tui.pages.runs.run_list import RunSummary
 

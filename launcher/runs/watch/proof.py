@@ -1,0 +1,95 @@
+"""What shows that a flag is right: the metric to draw, and the limits on it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from launcher.metrics.names import THROUGHPUT, Chart
+from launcher.metrics.store import Series, SeriesStore
+from launcher.record.check import Bound, Check
+from launcher.record.levels import WARN, crossed
+from launcher.runs.watch.check_words import line_value
+
+_STAYS = 10  # steps for which the proof of a flag stays after it has cleared
+
+
+def proven(charts: Sequence[Chart], store: SeriesStore, checks: Sequence[Check]) -> Sequence[Chart]:
+    """The charts with the metric of the first flag whose curve is not among them instead of throughput.
+
+    Throughput stays while it is the metric of a worse flag.
+    """
+    shown = {found[0] for chart in charts if (found := store.first_of(*chart.keys))}
+    for check in _flagged(checks, store.last_step or 0):
+        key = _judged(check, store)
+        if key in THROUGHPUT:
+            break
+        if key is not None and key not in shown:
+            return [_chart(key, check.rule) if chart.keys == THROUGHPUT else chart for chart in charts]
+    return charts
+
+
+def _chart(key: str, rule: str) -> Chart:
+    return Chart(key, key, (key,), (), "usual", proves=rule)
+
+
+def _flagged(checks: Iterable[Check], step: int) -> list[Check]:
+    """The flags in the order of the list; without one, the flag that cleared last."""
+    heard = [check for check in checks if not check.muted]
+    cleared = [check for check in heard if check.cleared is not None and step - check.cleared < _STAYS]
+    return [check for check in heard if check.on] or sorted(cleared, key=lambda check: -(check.cleared or 0))[:1]
+
+
+def _judged(check: Check, store: SeriesStore) -> str | None:
+    """The metric whose limit is crossed, otherwise the first one that the rule judges; None if it is not logged."""
+    beyond = [bound.series for bound in check.bounds if passed(bound)]
+    keys = [check.keys[at] for at in beyond if 0 <= at < len(check.keys)] or check.keys
+    return next((key for key in keys if store.get(key)), None)
+
+
+def nearest(bounds: Iterable[Bound], series: Series) -> list[Bound]:
+    """Per side, the upper one first: the worst limit that is crossed, otherwise the first to be crossed; no NOTICE.
+
+    A limit that moves with the run and has been passed without a flag is left out.
+    """
+    found, span = list[Bound](), series.span(0, series.steps[-1]) if len(series) else None
+    for side in "><":
+        limits = [bound for bound in strictest(bounds) if bound.level >= WARN and bound.side[0] == side]
+        over = [bound for bound in limits if passed(bound)]
+        free = [bound for bound in limits if bound.fixed or not (span and (bound.on(span.low) or bound.on(span.high)))]
+        found += over[-1:] or free[:1]
+    return found
+
+
+def leading(checks: Sequence[Check], key: str) -> list[Bound]:
+    """The limit of the first flag, if it judges this metric and has passed none on the scale of its curves."""
+    first = next((check for check in checks if check.on and not check.muted), None)
+    if first is None or key not in first.keys[:1]:
+        return []
+    over = [bound for bound in strictest(first.bounds) if passed(bound) and bound.level >= WARN]
+    return [] if any(bound.series >= 0 for bound in over) else over[-1:]
+
+
+def passed(bound: Bound) -> bool:
+    """Whether the run is beyond the limit, or was and has not cleared."""
+    return bound.holds or bound.crossed
+
+
+def strictest(bounds: Iterable[Bound]) -> list[Bound]:
+    """The first bound to be crossed, per level and side; the mildest level first."""
+    found = dict[tuple[int, str], Bound]()
+    for bound in bounds:
+        known = found.get((bound.level, bound.side[0]))
+        if known is None or crossed(line_value(known), bound.side[0], line_value(bound)):
+            found[bound.level, bound.side[0]] = bound
+    return uncovered(sorted(found.values(), key=lambda bound: (bound.level, bound.side)))
+
+
+def uncovered(bounds: Sequence[Bound]) -> list[Bound]:
+    """The bounds of one metric without those that a higher level covers; a flag keeps the limit at which it clears."""
+    found = list[Bound]()
+    for bound in bounds:
+        above = [other for other in bounds if other.level > bound.level and other.side[0] == bound.side[0]]
+        if all(crossed(line_value(other), bound.side[0], line_value(bound)) for other in above):
+            found.append(bound)
+        elif bound.holds:
+            found.append(replace(bound, rises=None))
+    return found
