@@ -1,6 +1,7 @@
 """The list of runs and presets, and its inspector."""
 
 import time
+from itertools import pairwise
 from pathlib import Path
 from threading import Event
 
@@ -66,7 +67,7 @@ async def test_runs_are_listed_found_ordered_and_opened(make):
         assert [line.split()[1] for line in lines[1:4]] == ["finished", "running", "failed"]
         curve = lines[1].split()[9]
         assert lines[1].split()[5:] == ["●", "OK", "80/80", "0.875", curve, "3m", "20s"]
-        assert len(curve) == 7 and all("⠀" < sign <= "⣿" for sign in curve)
+        assert len(curve) >= 8 and all("⠀" < sign <= "⣿" for sign in curve)
         assert "–/80" in lines[3] and all(len(line) <= 80 for line in lines[:4])
         assert cursor(user) == live
         assert any("toy-cpu" in line and "no GPU" in line for line in lines[5:])
@@ -211,6 +212,15 @@ def test_a_narrow_list_leaves_whole_columns_out(make, columns, longest, changed)
     assert ("lr=1e-5" in words([row])) == bool(changed)
     for head, value in (("best", "0.766"), ("step", "40/80")):
         assert (head in words([heading])) == (value in words([row]))
+
+
+@pytest.mark.parametrize("longest", [3, 12, 20, 60])
+@pytest.mark.parametrize("changed", [0, 9, 40])
+def test_a_wider_list_shows_no_fewer_facts(longest, changed):
+    shown = [columns_of(columns, longest, changed) for columns in range(60, 201)]
+    for narrow, wide in pairwise(shown):
+        assert narrow.others <= wide.others and narrow.verdict <= wide.verdict
+    assert {"best", "step", "curve"} <= shown[20].others and shown[20].curve >= 8
 
 
 def test_what_differs_is_named_as_far_as_there_is_room_and_the_needs_of_a_preset_are_not_cut():

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from launcher.core.errors import UserError
-from launcher.core.format import counted, duration, remaining
+from launcher.core.format import counted, duration, number, remaining
 from launcher.core.text import clean
 from launcher.metrics import names
 from launcher.record.check import Check
@@ -25,7 +25,7 @@ from tui.kit.drawing.rows import Row, fold, folded, labelled, paragraph
 from tui.kit.run_words import level_sign, lineage, notice, state_words, verdict_words
 from tui.kit.widgets.inspector import CHARTS, Inspection
 from tui.pages.runs.run_list import RunSummary
-from tui.pages.runs.run_rows import FITS, SEE_QUEUE
+from tui.pages.runs.run_rows import FITS, SEE_QUEUE, started
 
 if TYPE_CHECKING:
     from launcher.check.finding import Finding
@@ -53,7 +53,7 @@ def inspect_run(run: RunSummary, charts: RunCharts | None, changes: Sequence[Edi
         return _aligned([title], (), [_fact("state", state_words(run.state)), *_text(SEE_QUEUE, "dim", columns)])
     state = charts.reader.state if charts is not None else current(RunDir(run.path))
     head: list[Row] = [title, _fact("state", [*state_words(state), ("   ", "text"), *verdict_words(state)])]
-    head.append(_fact("step", [(" · ".join(_progress(run, state)), "text")]))
+    head += labelled([("step", "dim")], " · ".join(_progress(run, state)), "text", _NAME, columns)
     rows: list[Row] = []
     if said := notice(state):
         rows += labelled([("end" if not state.live else "now", "dim")], said[1], said[0], _NAME, columns)
@@ -82,7 +82,8 @@ def _aligned(head: list[Row], plots: Sequence[Plot], rows: list[Row]) -> Inspect
 def _progress(run: RunSummary, state: RunState) -> list[str]:
     step = "–" if state.step is None else state.shown.progress
     ends = [remaining(state.eta, state.done)] if state.live and state.eta is not None else []
-    return [step, duration(run.seconds), *ends]
+    scores = [f"best {number(run.scores.best)}", f"last {number(run.scores.series.last)}"]
+    return [step, *scores, duration(run.seconds), *ends, started(state.created)]
 
 
 def _flags(state: RunState) -> list[Check]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from launcher.core.format import SHORT_ID, duration, number
@@ -22,12 +23,12 @@ if TYPE_CHECKING:
     from launcher.preset.files import Summary
 
 _BEST, _STEP, _TIME, _STARTED, _LAST = "best", "step", "time", "started", "last"
-_CELLS = {_BEST: 6, _STEP: 9, _TIME: 7, _STARTED: 13, _LAST: 6}  # of the columns that a narrow list leaves out
-_NAME, _LONG_NAME = 19, 27  # cells of a name; a long one takes the room of what comes behind
+_CELLS = {_BEST: 6, _STEP: 9, "curve": 8, _TIME: 7, _STARTED: 13, _LAST: 6}  # of columns that a narrow list lacks
+_LONG_NAME = 27  # cells of a name; a third of the columns if that is more
 _STATE, _VERDICT, _NARROW_VERDICT = 11, 12, 10  # of state and verdict
-_NARROW = 70  # columns below which the verdict is narrow
-_LEAST_CURVE, _CURVE, _MOST_CURVE = len("reward"), 7, 47
-_DIFFERS = 8  # cells that a long name gets more where runs differ
+_NARROW = 60  # columns below which the verdict is narrow, and those of the rest of the row
+_CURVE, _MOST_CURVE = 8, 47
+_ORDER = (_BEST, _STEP, "curve", _TIME, _STARTED, _LAST)  # the most important first
 _LEAST_NAME = 7  # of a name before what differs
 _ID = len(" · ") + SHORT_ID  # cells behind a name
 SEE_QUEUE = "Q shows the queue and what each run waits for"
@@ -49,30 +50,18 @@ class Columns:
 
 
 def columns_of(columns: int, longest: int = 0, changed: int = 0) -> Columns:
-    """The columns that fit into so many cells, the most important first; none is cut.
+    """The columns that fit into so many cells, the most important first; none is cut, and more cells show no fewer.
 
-    `longest` and `changed` are the cells of the longest name and of the longest differences behind it, which come
-    before the curve.
+    `longest` and `changed` are the cells of the longest name and of the longest differences behind it.
     """
-    verdict = _NARROW_VERDICT if columns < _NARROW else _VERDICT
-    most = max(_LONG_NAME + (_DIFFERS if changed else 0), columns // 3)
-    name = max(min(longest + _ID + (changed + 1 if changed else 0), most), 0 if columns < _NARROW else _NAME)
+    verdict = min(max(columns - _NARROW, _NARROW_VERDICT), _VERDICT)
+    name = min(longest + _ID + (changed + 1 if changed else 0), max(_LONG_NAME, columns // 3))
     room = columns - 4 - name - _STATE - verdict
-    others = set()
-
-    def take(column: str) -> None:
-        nonlocal room
-        if _CELLS[column] < room:
-            others.add(column)
-            room -= _CELLS[column] + 1
-
-    take(_BEST)
-    take(_STEP)
-    take(_TIME)
-    for column in (_STARTED, _LAST) if room > _CURVE + _CELLS[_STARTED] + 1 else ():
-        take(column)
-    curve = min(room - 1, _MOST_CURVE) if room > _LEAST_CURVE else 0
-    return Columns(verdict, max(name + room - (curve + 1 if curve else 0), 1), curve, frozenset(others))
+    fitting = [at for at, used in enumerate(accumulate(_CELLS[each] + 1 for each in _ORDER), 1) if used <= room]
+    others = frozenset(_ORDER[: len(fitting)])
+    room -= sum(_CELLS[each] + 1 for each in others)
+    curve = min(_CURVE + room, _MOST_CURVE) if "curve" in others else 0
+    return Columns(verdict, max(name + room - max(curve - _CURVE, 0), 1), curve, others)
 
 
 def run_heading(shown: Columns, words: str) -> Row:
@@ -112,7 +101,7 @@ def run_row(run: RunSummary, mark: str, shown: Columns, changes: Sequence[Edit] 
     if _TIME in shown:
         cells.append(spread([], [(_took(run), "dim")], _CELLS[_TIME]))
     if _STARTED in shown:
-        cells.append([(f" {_when(state.created)}", "dim")])
+        cells.append([(f" {started(state.created)}", "dim")])
     row: Row = [(" ", "text"), (mark or " ", "live")]
     for cell in cells:
         row += [*cell, (" ", "text")]
@@ -181,7 +170,8 @@ def _took(run: RunSummary) -> str:
     return duration(seconds - seconds % 60).removesuffix(" 00s") if seconds >= 60 else "<1m"
 
 
-def _when(created: object) -> str:
+def started(created: object) -> str:
+    """When a run was made, such as `21 Nov 09:27`."""
     try:
         when = datetime.fromtimestamp(float(created))  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError, OSError):
