@@ -26,26 +26,25 @@ GPU_PACKAGES = ("vllm", "flash-attn", "flashinfer-python", "trl")
 
 
 def check(
-    preset: Annotated[str, typer.Argument(help="As of 'run'; with --reward a Python file.")],
+    preset: Annotated[str, typer.Argument(help="A preset, as for 'run'; with --reward, a Python file.")],
     settings: Settings = None,
     assume: Annotated[
-        str | None,
-        typer.Option(metavar="[4x]8x80", help="Check for [nodes x] GPUs x GiB of each instead of this machine."),
+        str | None, typer.Option(metavar="[4x]8x80", help="Check for [nodes x] GPUs x GiB per GPU, not this machine.")
     ] = None,
-    rehearse: Annotated[bool, typer.Option("--rehearse", help="Also let veRL run two small steps on the CPU.")] = False,
+    rehearse: Annotated[bool, typer.Option("--rehearse", help="Also run two small steps of veRL on the CPU.")] = False,
     static: Annotated[
-        bool, typer.Option("--static", help="Run no code and open no address that the preset names.")
+        bool, typer.Option("--static", help="Do not run code or open addresses that the preset names.")
     ] = False,
     reward: Annotated[
-        bool, typer.Option("--reward", help="Try the reward function of a Python file instead of a preset.")
+        bool, typer.Option("--reward", help="Test the reward function in a Python file, not a preset.")
     ] = False,
-    data: Annotated[Path | None, typer.Option(metavar="FILE", help="With --reward: take eight rows of it.")] = None,
-    function: Annotated[str, typer.Option(metavar="NAME", help="With --reward: the function.")] = "compute_score",
+    data: Annotated[Path | None, typer.Option(metavar="FILE", help="With --reward: test it on eight rows.")] = None,
+    function: Annotated[str, typer.Option(metavar="NAME", help="With --reward: the function name.")] = "compute_score",
     json: Json = False,
 ) -> None:
     """Check that a preset or a reward function works. Exits with 1 on errors.
 
-    Of a preset: configuration, data, model, memory, hardware and software.
+    Checks the configuration, data, model, memory, hardware and software of a preset.
     """
     if reward:
         if settings or assume or rehearse or static:
@@ -199,7 +198,7 @@ def tune(
 ) -> None:
     """Find the fastest memory settings by short runs. Writes a preset.
 
-    All responses have their full length. Ctrl-C stops; the same command continues.
+    Every response is generated to its maximum length. Ctrl-C stops; the same command continues.
     """
     from launcher.preset.draft import target
     from launcher.preset.files import load

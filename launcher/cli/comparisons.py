@@ -111,22 +111,22 @@ def try_(
     run: Annotated[str | None, typer.Argument(metavar="RUN", help="An id, the start of one, a name, 'last'.")] = None,
     changes: Annotated[
         list[str] | None,
-        typer.Argument(metavar="KEY=VALUE[,KEY=VALUE]", help="Try these instead, each as a trial of its own."),
+        typer.Argument(metavar="KEY=VALUE[,KEY=VALUE]", help="Changes to try instead; each is a separate trial."),
     ] = None,
-    rule: Annotated[str | None, typer.Option(help="Rule whose fixes are tried [default: the first CRITICAL].")] = None,
+    rule: Annotated[str | None, typer.Option(help="Rule to try fixes for [default: the first CRITICAL one].")] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Steps of each trial.")] = None,
     checkpoint: Annotated[
         int | None,
-        typer.Option(metavar="STEP", min=0, help="Step of the checkpoint, 0 for the start [default: before the flag]."),
+        typer.Option(metavar="STEP", min=0, help="Checkpoint step; 0: the start [default: before the flag]."),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of fixes.")] = 3,
-    faster: Annotated[bool, typer.Option("--faster", help="Try the setting that 'ppo-tui time' puts first.")] = False,
-    verdicts: Annotated[bool, typer.Option("--list", help="Show the verdicts of trials, of RUN or of all.")] = False,
+    faster: Annotated[bool, typer.Option("--faster", help="Try the first suggestion of 'ppo-tui time'.")] = False,
+    verdicts: Annotated[bool, typer.Option("--list", help="List trials with verdicts [default: of all runs].")] = False,
     yes: Yes = False,
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Try the fixes of a flag from the checkpoint before it. A control run without changes runs next to them.
+    """Try the fixes of a flag from the checkpoint before it. A control run without changes runs alongside.
 
     For a failed run, one trial runs a few steps without the setting that the failing code belongs to. The trials are
     runs of the queue: side by side on free GPUs, otherwise one after another.

@@ -19,7 +19,7 @@ _SENT = {True: "sent", False: "not sent", None: ""}
 
 @app.command()
 def show(ctx: typer.Context, json: Json = False) -> None:
-    """Print every setting with its value and where it is from."""
+    """Print every setting with its value and source."""
     rows = [("SETTING", "VALUE", "FROM")]
     for name, (value, place) in in_force(ctx.obj.asked).items():
         if json:
@@ -75,7 +75,7 @@ def alerts(
 
 @app.command()
 def assistant(
-    test: Annotated[bool, typer.Option("--test", help="Send it 'hello', and print its answer.")] = False,
+    test: Annotated[bool, typer.Option("--test", help="Send 'hello' to the assistant and print its answer.")] = False,
     json: Json = False,
 ) -> None:
     """Show or test the assistant in config.yaml."""

@@ -17,7 +17,7 @@ app = group("Write training data in veRL's parquet schema.")
 
 @app.command()
 def toy(json: Json = False) -> None:
-    """Build the toy task, a small model and its sums, offline."""
+    """Build the toy task offline: a small model and its sums."""
     from launcher.data import toy as assets
     from launcher.verl import env as verl_env
 
@@ -60,16 +60,16 @@ def jsonl(
     prompt: Annotated[str, typer.Option(help="Column of the question.")],
     answer: Annotated[str, typer.Option(help="Column of the right answer.")],
     reward: Annotated[
-        str | None, typer.Option(help="Score with veRL's gsm8k or math [default: your own reward function].")
+        str | None, typer.Option(help="veRL's gsm8k or math [default: your own reward function].")
     ] = None,
-    test_share: Annotated[float, typer.Option(help="Share of the rows that become the test set.")] = 0.1,
+    test_share: Annotated[float, typer.Option(help="Share of rows for the test set.")] = 0.1,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FOLDER", help="Folder to write [default: ~/data/NAME of the table]."),
+        typer.Option("--output", "-o", metavar="FOLDER", help="Folder to write [default: ~/data/NAME, as the table]."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Convert your own table. A tenth of its rows becomes the test set."""
+    """Convert your own table of questions and answers. A tenth of its rows becomes the test set."""
     from launcher.data import table
 
     name = file.name.removesuffix(".gz").rpartition(".")[0]

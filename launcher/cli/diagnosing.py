@@ -72,7 +72,7 @@ def diagnose(
     every: Every = None,
     json: Json = False,
 ) -> None:
-    """Show why a run ended and how to fix it. A pasted thread is read as well."""
+    """Show why a run ended and how to fix it. Also reads pasted logs and issue threads."""
     if source == "-":
         if case or ask:
             raise UserError("a case file needs a run or a log", "save the text as a file")

@@ -79,19 +79,17 @@ def attach(
     ctx: typer.Context,
     run: Annotated[
         str,
-        typer.Argument(
-            metavar="RUN | PATH | ADDRESS", help="A run, a log that grows, or the dashboard of a Ray cluster."
-        ),
+        typer.Argument(metavar="RUN | PATH | ADDRESS", help="A run, a growing log, or the dashboard of a Ray cluster."),
     ],
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="JOB | KEY=VALUE", help="Id of a job of the cluster, or settings that a log lacks."),
+        typer.Argument(metavar="JOB | KEY=VALUE", help="Job id on the cluster, or settings missing from a log."),
     ] = None,
     names: Names = None,
     every: Every = None,
     plain: Plain = False,
     detach: Detach = False,
-    read_only: Annotated[bool, typer.Option("--read-only", help="Refuse all that changes the run.")] = False,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Disable actions that change the run.")] = False,
 ) -> None:
     """Open the dashboard of a run, a growing log or a Ray job. ADDRESS alone lists the jobs of the cluster."""
     path = Path(run).expanduser()
@@ -134,10 +132,10 @@ def logs(
     run: Run,
     follow: Follow = False,
     limit: Annotated[
-        int | None, typer.Option("--limit", "-n", min=1, help="Maximum number of lines, the last ones [default: all].")
+        int | None, typer.Option("--limit", "-n", min=1, help="Number of last lines to print [default: all].")
     ] = None,
 ) -> None:
-    """Print the console log of a run, of its newest attempt."""
+    """Print the console log of a run's newest attempt."""
     from launcher.console.pager import LogPager, shown
     from launcher.runs.supervise.spawn import ended
 
@@ -163,7 +161,7 @@ def logs(
 def stop(
     run: Run,
     wait: Annotated[bool, typer.Option("--wait", help="Return when all processes of the run have ended.")] = False,
-    by: Annotated[str, typer.Option(metavar="NAME", help="Who requests it, for the record.")] = "user",
+    by: Annotated[str, typer.Option(metavar="NAME", help="Who requests the stop, for the record.")] = "user",
 ) -> None:
     """Stop a run with its driver, Ray and the rollout engine."""
     from launcher.runs.act.stop import cancel_retry
@@ -209,15 +207,14 @@ def fork(
     run: Run,
     settings: Settings = None,
     checkpoint: Annotated[
-        int | None,
-        typer.Option(metavar="STEP", help="Step of the checkpoint, 0 for the start [default: before the first flag]."),
+        int | None, typer.Option(metavar="STEP", help="Checkpoint step; 0: the start [default: before the first flag].")
     ] = None,
     detach: Detach = False,
     plain: Plain = False,
     json: Json = False,
     force: Force = False,
 ) -> None:
-    """Start a run from a checkpoint of another one, with changes. The other run stays as it is."""
+    """Start a run from another run's checkpoint, with changes. The other run stays as it is."""
     from launcher.runs.act.fork import fork as branch
 
     with refusals():
@@ -227,8 +224,7 @@ def fork(
 
 def import_(
     logs: Annotated[
-        list[str],
-        typer.Argument(metavar="LOG", help="Logs, metrics, files of trackers, KEY=VALUE; - for a pasted log."),
+        list[str], typer.Argument(metavar="LOG", help="Logs, metrics, tracker files, KEY=VALUE; -: a pasted log.")
     ],
     names: Names = None,
     every: Every = None,
@@ -271,10 +267,10 @@ def split_settings(words: list[str]) -> tuple[list[str], dict[str, object]]:
 def demo(
     ctx: typer.Context,
     log: Annotated[
-        str | None, typer.Argument(metavar="LOG", help="A log, metrics or files of a tracker [default: the recording].")
+        str | None, typer.Argument(metavar="LOG", help="A log, metrics or tracker files [default: the recording].")
     ] = None,
     speed: Annotated[
-        float | None, typer.Option(help="Speed relative to the original run [default: 20; 10 for the recording].")
+        float | None, typer.Option(help="Speed-up of the replay [default: 20; the recording: 10].")
     ] = None,
     detach: Detach = False,
     plain: Plain = False,

@@ -46,24 +46,22 @@ Settings = Annotated[
     list[str] | None,
     typer.Argument(metavar="KEY=VALUE", help="Preset fields or veRL keys to set.", callback=_each_once),
 ]
-Keys = Annotated[list[str] | None, typer.Option("--key", metavar="KEY", help="Use only this key; can be repeated.")]
-Names = Annotated[str | None, typer.Option("--names", metavar="FILE", help="Table with the names of a log's metrics.")]
+Keys = Annotated[list[str] | None, typer.Option("--key", metavar="KEY", help="Use only this key; repeatable.")]
+Names = Annotated[str | None, typer.Option("--names", metavar="FILE", help="TOML file that maps a log's metric names.")]
 Every = Annotated[
     int | None,
-    typer.Option("--every", metavar="N", min=1, help="Steps between two logged lines without a step number."),
+    typer.Option("--every", metavar="N", min=1, help="Steps per logged line, for a log without step numbers."),
 ]
 Detach = Annotated[bool, typer.Option("--detach", help="Print the run's id and return.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Force = Annotated[bool, typer.Option("--force", help="Start even if the preflight finds errors.")]
 Run = Annotated[str, typer.Argument(metavar="RUN", help="An id or the start of one, a name, or 'last'.")]
-Source = Annotated[str, typer.Argument(metavar="SOURCE", help="A run, a log, or the files of a tracker.")]
+Source = Annotated[str, typer.Argument(metavar="SOURCE", help="A run, a log or tracker files.")]
 Checkpoint = Annotated[
     int | None, typer.Option("--checkpoint", metavar="STEP", help="Step of the checkpoint [default: the newest].")
 ]
-Follow = Annotated[bool, typer.Option("--follow", "-f", help="Continue until the run ends.")]
-Plain = Annotated[
-    bool, typer.Option("--plain", help="Print lines instead of opening the screen: one per step and flag.")
-]
+Follow = Annotated[bool, typer.Option("--follow", "-f", help="Keep updating until the run ends.")]
+Plain = Annotated[bool, typer.Option("--plain", help="Print a line per step and flag instead of opening the screen.")]
 
 
 def say(text: str) -> None:

@@ -22,7 +22,7 @@ New = Annotated[str, typer.Argument(metavar="NEW", help="The new name.")]
 @app.command("list")
 def list_(
     recipes: Annotated[
-        bool, typer.Option("--recipes", help="List the recipes, published settings of algorithms, instead.")
+        bool, typer.Option("--recipes", help="List recipes (published settings of algorithms) instead.")
     ] = False,
     json: Json = False,
 ) -> None:
@@ -136,7 +136,7 @@ def copy(preset: Preset, new: New) -> None:
 
 @app.command()
 def rename(preset: Own, new: New) -> None:
-    """Rename one of your presets. Presets that extend it follow."""
+    """Rename one of your presets. Presets that extend it are updated."""
     from launcher.preset import library
 
     put(str(library.rename(preset, new)))
@@ -160,18 +160,14 @@ def import_(
         list[str] | None,
         typer.Argument(metavar="ARGUMENT", help="Arguments of the script; NAME=VALUE sets a variable for it."),
     ] = None,
-    lossy: Annotated[
-        bool, typer.Option("--lossy", help="Import it although the preset would train differently.")
-    ] = False,
-    join: Annotated[
-        bool, typer.Option("--join-comments", help="Import it as if comments inside its command were not there.")
-    ] = False,
+    lossy: Annotated[bool, typer.Option("--lossy", help="Import even if the preset would train differently.")] = False,
+    join: Annotated[bool, typer.Option("--join-comments", help="Ignore comments inside the command.")] = False,
     name: Annotated[str | None, typer.Option(help="Name of the preset [default: the script's name].")] = None,
     json: Json = False,
 ) -> None:
     """Create a preset from a script or a command. Nothing is run.
 
-    The script is read as if it were run from the current folder.
+    Relative paths in the script start in the current folder.
     """
     from launcher.check.checks import wrong_keys
     from launcher.preset.draft import free_name, target
@@ -220,9 +216,7 @@ def export(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to write [default: print to stdout].")
     ] = None,
-    verl: Annotated[
-        str | None, typer.Option(help="veRL version to write the script for [default: the installed one].")
-    ] = None,
+    verl: Annotated[str | None, typer.Option(help="veRL version of the script [default: the installed one].")] = None,
     slurm: Annotated[
         bool, typer.Option("--slurm", help="Write an sbatch script that starts Ray on its nodes.")
     ] = False,

@@ -12,10 +12,10 @@ from launcher.core.errors import UserError
 from launcher.core.format import counted
 from launcher.record import queued
 
-app = group("Show and change the queue. Each run of it starts when its GPUs are free.", alone=True)
+app = group("Show and change the queue. Each run starts when its GPUs are free.", alone=True)
 
-Queued = Annotated[str, typer.Argument(metavar="RUN", help="A run of the queue: its id, the start of it, or its name.")]
-Maybe = Annotated[str | None, typer.Argument(metavar="RUN", help="A run of the queue; without it the whole queue.")]
+Queued = Annotated[str, typer.Argument(metavar="RUN", help="A queued run: its id, the start of the id, or its name.")]
+Maybe = Annotated[str | None, typer.Argument(metavar="RUN", help="A queued run [default: the whole queue].")]
 
 
 @app.callback(invoke_without_command=True)
@@ -52,7 +52,7 @@ def show(ctx: typer.Context, json: Json = False) -> None:
 
 @app.command()
 def pause(run: Maybe = None) -> None:
-    """Pause a run of the queue, or the whole queue. Runs that have started continue."""
+    """Pause a queued run, or the whole queue. Runs that have started continue."""
     if run is None:
         queued.pause(on=True)
         say("paused the queue")
@@ -66,7 +66,7 @@ def pause(run: Maybe = None) -> None:
 def resume(run: Maybe = None) -> None:
     """Resume a paused run, or the whole queue.
 
-    A run that was skipped is tried again; one that waits for another host starts on this one.
+    A skipped run is tried again; one that waits for another host starts on this one.
     """
     from launcher.runs.act.queue_runner import resume as let_go
 
@@ -77,7 +77,7 @@ def resume(run: Maybe = None) -> None:
 
 @app.command()
 def start(run: Queued) -> None:
-    """Start a run of the queue now, even if its GPUs are in use. The preflight can still refuse it."""
+    """Start a queued run now, even if its GPUs are in use. The preflight can still refuse it."""
     from launcher.runs.act.queue_runner import begin_now
 
     if queued.paused():
@@ -90,7 +90,7 @@ def start(run: Queued) -> None:
 @app.command()
 def move(
     run: Queued,
-    to: Annotated[int, typer.Argument(metavar="PLACE", min=1, help="Its new place in the queue; 1 is the first.")],
+    to: Annotated[int, typer.Argument(metavar="PLACE", min=1, help="New place in the queue; 1 is the first.")],
 ) -> None:
     """Move a run to another place in the queue."""
     entry = queued.find(run)
@@ -100,7 +100,7 @@ def move(
 
 @app.command()
 def remove(run: Queued) -> None:
-    """Take a run out of the queue."""
+    """Remove a run from the queue."""
     entry = queued.find(run)
     entry.remove()
     say(f"removed {entry.id} from the queue")
@@ -110,13 +110,11 @@ def sweep(
     preset: Preset,
     settings: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="KEY=VALUE[,VALUE]", help="Settings and their values, in addition to the preset's 'sweep:'."
-        ),
+        typer.Argument(metavar="KEY=VALUE[,VALUE]", help="Values per setting, in addition to the preset's 'sweep:'."),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, max=64, help="Runs of each combination, with data.seed 1, 2, ...")] = 1,
+    seeds: Annotated[int, typer.Option(min=1, max=64, help="Runs per combination, with data.seed 1, 2, ...")] = 1,
     tag: Annotated[str | None, typer.Option(help="Tag of the runs [default: a new one].")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the runs, and queue none.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the runs without queueing them.")] = False,
     force: Force = False,
     json: Json = False,
 ) -> None:

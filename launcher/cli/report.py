@@ -48,11 +48,7 @@ if TYPE_CHECKING:
 
 Config = Annotated[
     list[str] | None,
-    typer.Option(
-        "--config",
-        metavar="KEY=VALUE",
-        help="Configuration that a log lacks; can be repeated: veRL keys, gpu_total_gb, host_total_gb.",
-    ),
+    typer.Option("--config", metavar="KEY=VALUE", help="Setting missing from a log, such as gpu_total_gb; repeatable."),
 ]
 
 
@@ -151,8 +147,7 @@ def _takeover(run: RunDir, state: RunState) -> dict[str, str]:
 def status(
     run: Run,
     text: Annotated[
-        str | None,
-        typer.Argument(metavar="TEXT", help="With --note: the note; words that begin with # are tags; '' removes it."),
+        str | None, typer.Argument(metavar="TEXT", help="Note to set with --note; #words are tags; '' removes it.")
     ] = None,
     note: Annotated[bool, typer.Option("--note", help="Set the note of the run to TEXT, or print the note.")] = False,
     json: Json = False,
@@ -297,8 +292,8 @@ def health(
     config: Config = None,
     names: Names = None,
     every: Every = None,
-    whole: Annotated[bool, typer.Option("--all", help="Print every rule, not only those that flag the run.")] = False,
-    events: Annotated[bool, typer.Option("--events", help="Also print every change of a rule's level.")] = False,
+    whole: Annotated[bool, typer.Option("--all", help="Print all rules, not only those with a flag.")] = False,
+    events: Annotated[bool, typer.Option("--events", help="Also print each change of a rule's level.")] = False,
     case: CaseFile = False,
     ask: Ask = False,
     yes: Yes = False,

@@ -49,9 +49,7 @@ def root(
     ] = None,
     host: Annotated[
         str | None,
-        typer.Option(
-            metavar="[USER@]HOST", help="Run ppo-tui on another machine through ssh; must precede the command."
-        ),
+        typer.Option(metavar="[USER@]HOST", help="Run ppo-tui on another host over ssh; must precede the command."),
     ] = None,
     ascii_only: Annotated[bool, typer.Option("--ascii", help="Draw with ASCII characters only.")] = False,
 ) -> None:
@@ -75,7 +73,7 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 uses a free one.")] = 8000,
     address: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     write: Annotated[bool, typer.Option("--write", help="Allow changes: start, stop, edit.")] = False,
-    tabs: Annotated[int, typer.Option(min=1, max=64, help="Tabs open at once; each is a process.")] = 4,
+    tabs: Annotated[int, typer.Option(min=1, max=64, help="Maximum number of open tabs; each is a process.")] = 4,
 ) -> None:
     """Show the screen in a browser, read-only by default. Prints a link that works once."""
     target = str(find(run).path) if run is not None else None
@@ -84,7 +82,7 @@ def serve(
 
 def mcp(
     write: Annotated[
-        bool, typer.Option("--write", help="Also offer what runs code or changes runs; each asks.")
+        bool, typer.Option("--write", help="Also offer tools that run code or change runs; each asks first.")
     ] = False,
 ) -> None:
     """Serve these commands to an agent over MCP. Read-only by default."""
@@ -96,7 +94,7 @@ def mcp(
 
 
 def completion(shell: Annotated[str, typer.Argument(metavar="bash|zsh|fish")]) -> None:
-    """Print the completion script of a shell. Its first lines say where to put it."""
+    """Print the completion script of a shell. Its first lines show where to save it."""
     from launcher.cli.completion import SCRIPTS
 
     scripts = read_tables(SCRIPTS)
@@ -108,7 +106,7 @@ def completion(shell: Annotated[str, typer.Argument(metavar="bash|zsh|fish")]) -
 def schema(
     command: Annotated[list[str] | None, typer.Argument(metavar="COMMAND", help="A command with --json.")] = None,
 ) -> None:
-    """Print the JSON Schema of what a command prints with --json. Without COMMAND, list the commands."""
+    """Print the JSON Schema of a command's --json output. Without COMMAND, list the commands."""
     from launcher.cli.schemas import printed, schema_of
 
     if command:

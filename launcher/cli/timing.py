@@ -23,7 +23,7 @@ def time(
     step: Annotated[int | None, typer.Option(help="Step to show [default: the newest].")] = None,
     json: Json = False,
 ) -> None:
-    """Break a step and the start of a run down by stage."""
+    """Show how long each stage of a step, and of the start, takes."""
     from launcher.record.layout import RunDir
 
     origin = resolved(source)

@@ -46,22 +46,20 @@ def export(
     key: Keys = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
     model: Annotated[
-        bool, typer.Option("--model", help="Write a checkpoint of the run as a Hugging Face model instead.")
+        bool, typer.Option("--model", help="Write a checkpoint as a Hugging Face model, not metrics.")
     ] = False,
     checkpoint: Checkpoint = None,
     output: Annotated[
         str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="File to write: .csv, .jsonl, .parquet, .svg, .tfevents; a folder for TensorBoard or a model"
-            " [default of a model: merged/global_step_N of the run].",
-        ),
+        typer.Option("--output", "-o", metavar="FILE", help="File or folder to write [--model: merged/global_step_N]."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Export metrics to a file, or a checkpoint as a model. The file extension sets the format."""
+    """Export metrics to a file, or a checkpoint as a model. The file extension sets the format.
+
+    Formats: .csv, .jsonl, .parquet, .svg, .tfevents, and a folder for TensorBoard. A model is written to
+    merged/global_step_N of the run unless --output is set.
+    """
     from launcher.export.formats import export as write
     from launcher.runs.act.use_checkpoint import MergeError, merge
 
@@ -86,10 +84,10 @@ def bundle(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE.zip", help="File to write [default: RUN-bundle.zip].")
     ] = None,
-    answers: Annotated[bool, typer.Option("--answers", help="Add what an assistant answered about the run.")] = False,
+    answers: Annotated[bool, typer.Option("--answers", help="Include an assistant's answers about the run.")] = False,
     json: Json = False,
 ) -> None:
-    """Pack a run for an issue: text, versions, cause, stacks. Secrets and names of people and hosts are replaced."""
+    """Pack logs, versions and stacks of a run for a bug report. Secrets and names of people and hosts are replaced."""
     from launcher.report.bundle import write
 
     target = find(run)
@@ -102,7 +100,7 @@ def eval_(
     settings: Settings = None,
     checkpoint: Checkpoint = None,
     base: Annotated[
-        bool, typer.Option("--base", help="Compare with the model before training, prompt by prompt.")
+        bool, typer.Option("--base", help="Also evaluate the untrained model; compare each prompt.")
     ] = False,
     detach: Detach = False,
     force: Force = False,
@@ -194,9 +192,9 @@ def clean(
     yes: Yes = False,
     json: Json = False,
 ) -> None:
-    """Remove what ended runs left, and runs beyond `keep:`.
+    """Remove leftovers of ended runs, and runs over `keep:` limits.
 
-    They left processes, Ray folders, shared memory and sockets. `keep:` in config.yaml limits runs and checkpoints.
+    Leftovers are processes, Ray folders, shared memory and sockets. `keep:` in config.yaml limits runs and checkpoints.
     """
     from launcher.runs.act.removal import excess, leftovers, remove
     from launcher.settings import read_keep
