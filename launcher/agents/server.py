@@ -1,8 +1,7 @@
 """The MCP server: the commands of ppo-tui for an agent, over stdin and stdout.
 
-Reading is always allowed. What runs code of a preset, or starts, stops or changes a run, is offered with `--write`
-only, and each call asks the user through the client (elicitation); a client that cannot ask gets the command for the
-user to run.
+Reading is always allowed. Tools that run a preset's code, or start, stop or change a run, require `--write`, and each
+call asks the user through the client (elicitation). A client without elicitation gets the command for the user to run.
 """
 
 import asyncio
@@ -43,10 +42,10 @@ Context = ServerRequestContext[dict[str, object]]
 
 
 class Lines(TextIOWrapper):
-    """The lines of a client in the form that mcp can read: it answers no other one.
+    """A client's lines in a form that mcp can read: it does not answer others.
 
-    Half of a surrogate pair becomes U+FFFD, as a byte that is not UTF-8 does; no argument may have it. Of what is still
-    unreadable the id is left, so that mcp refuses the call.
+    Half of a surrogate pair becomes U+FFFD, as a byte that is not UTF-8 does; no argument may have it. Of an unreadable
+    line only the id remains, so that mcp refuses the call.
     """
 
     def readline(self, size: int = -1, /) -> str:  # type: ignore[override]
@@ -104,7 +103,7 @@ class AgentServer:
             return _answer(f"error: {error.message}{hint}", ok=False)
 
     async def _begin(self, tool: Tool, arguments: Mapping[str, Any]) -> types.CallToolResult:
-        """Starts a job. One that fails at once is answered like any other call."""
+        """Starts a job. One that fails at once is answered like other calls."""
         self._forget()
         job = Job(tool, arguments)
         if await asyncio.to_thread(job.ended, _AT_ONCE):
@@ -132,7 +131,7 @@ class AgentServer:
     async def _confirmed(
         self, context: Context, params: types.CallToolRequestParams, command: list[str]
     ) -> types.CallToolResult | types.InputRequiredResult | None:
-        """None where the user has agreed to this command, otherwise the answer."""
+        """None if the user agreed to this command, otherwise the answer."""
         line = shlex.join(["ppo-tui", *command])
         question = types.ElicitRequestFormParams(
             message=f"May the agent run this?\n\n{line}", requested_schema=_CONFIRM

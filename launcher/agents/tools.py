@@ -1,4 +1,4 @@
-"""The commands of ppo-tui as tools of an agent: the command line of a call, and a page of what it prints."""
+"""The commands of ppo-tui as tools for an agent: the command line of a call, and a page of its output."""
 
 import json
 import os
@@ -39,20 +39,20 @@ class Tool:
 
     about: str
     effect: Literal["reads", "runs", "changes"]
-    """Whether it only reads, also runs code that the caller or a preset names, or changes runs."""
+    """Whether it only reads, also runs code named by the caller or a preset, or changes runs."""
     words: tuple[str, ...] = ()
     places: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
     long: bool = False
-    """Whether it may take minutes or hours: then the answer is a job, which continues when the client leaves."""
+    """Whether it may take minutes or hours: the answer is then a job, which outlives the client."""
     json: bool = True
     end: bool = False
     drop: tuple[str, ...] = ()
-    """Fields of the JSON that another tool has."""
+    """JSON fields omitted because another tool has them."""
 
     @property
     def free(self) -> bool:
-        """Whether it is offered without `--write`: it only reads, and not about jobs, which need that."""
+        """Whether it is offered without `--write`: it only reads, and does not need jobs."""
         return self.effect == "reads" and bool(self.words)
 
     def schema(self) -> dict[str, Any]:
@@ -64,14 +64,14 @@ class Tool:
         return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
     def command(self, arguments: Mapping[str, Any]) -> list[str]:
-        """The words after `ppo-tui`. Raises UserError for an argument that is missing or wrong."""
+        """The words after `ppo-tui`. Raises UserError for a missing or invalid argument."""
         given = self.given(arguments)
         words = [*self.words, *(["--json"] if self.json else [])]
         words += [f"{option}={value}" for name, option in self.options.items() for value in given[name]]
         return [*words, *(value for name in self.places for value in given[name])]
 
     def given(self, arguments: Mapping[str, Any]) -> dict[str, list[str]]:
-        """The values of each argument. Raises UserError for one that is missing or wrong."""
+        """The values of each argument. Raises UserError for a missing or invalid one."""
         schema = self.schema()
         for name in arguments:
             if name not in schema["properties"]:
@@ -97,10 +97,10 @@ def _arguments() -> dict[str, dict[str, str]]:
 
 
 class Job:
-    """A command of a tool that runs, or has run, in a process of its own."""
+    """A running or ended command of a tool, in a separate process."""
 
     def __init__(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
-        """Raises UserError for wrong arguments."""
+        """Raises UserError for invalid arguments."""
         command = own_command("launcher.cli.main", *tool.command(arguments))
         env = {**os.environ, READ_ONLY: "1"} if tool.effect == "reads" else None
         self._tool, self._begun = tool, time.monotonic()
@@ -111,7 +111,7 @@ class Job:
         )
 
     def ended(self, seconds: float) -> bool:
-        """Waits for its end so long; whether it came."""
+        """Waits at most `seconds` for its end; returns whether it ended."""
         try:
             self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -121,11 +121,11 @@ class Job:
 
     @property
     def age(self) -> float | None:
-        """Seconds since its end was seen; None while it runs."""
+        """Seconds since its end was noticed; None while it runs."""
         return time.monotonic() - self._seen if self.ended(0) and self._seen else None
 
     def stop(self) -> None:
-        """Ends it with its children; a supervisor that it has started lives in a session of its own, and stays."""
+        """Ends it with its children; a supervisor that it started has its own session and stays."""
         with suppress(OSError):
             os.killpg(self.process.pid, signal.SIGINT)  # a check then ends the reward function that it tries
         self.ended(_LAST_WORDS)
@@ -140,18 +140,18 @@ class Job:
 
     @property
     def progress(self) -> str:
-        """How long it has run, and the newest lines that it printed."""
+        """Its duration so far, and its newest output lines."""
         lines = [f"running for {duration(time.monotonic() - self._begun)}", *_text(self._said).splitlines()[-_LINES:]]
         return "\n".join(lines)
 
     def answer(self, offset: int | None = None) -> tuple[str, bool]:
-        """A page of the ended command's output from a character on, and whether the command succeeded."""
+        """A page of the ended command's output from a character on, and whether it succeeded."""
         text = _without(_text(self._out), self._tool.drop) or _text(self._said) or "done"
         return page(text, offset, end=self._tool.end), self.process.returncode == 0
 
 
 def run(tool: Tool, arguments: Mapping[str, Any]) -> tuple[str, bool]:
-    """A page of a tool's output, and whether it succeeded. Raises UserError for arguments or the time limit."""
+    """A page of a tool's output, and whether it succeeded. Raises UserError for invalid arguments or the time limit."""
     job = Job(tool, arguments)
     if not job.ended(TIME_LIMIT):
         job.stop()
@@ -160,7 +160,7 @@ def run(tool: Tool, arguments: Mapping[str, Any]) -> tuple[str, bool]:
 
 
 def _text(file: IO[bytes]) -> str:
-    """All that a process has written into a file so far; the place where it writes stays."""
+    """The content of a process's output file so far; its write position stays."""
     return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode(errors="replace").strip()
 
 
@@ -173,7 +173,9 @@ def _without(text: str, names: tuple[str, ...]) -> str:
 
 
 def page(text: str, offset: int | None, *, end: bool = False) -> str:
-    """At most `PAGE` characters from `offset` on, whole lines where they fit; without one `end` takes the last."""
+    """At most `PAGE` characters from `offset` on, whole lines if possible; without `offset`, `end` selects the last
+    ones.
+    """
     if len(text) <= PAGE and not offset:
         return text
     if offset is None and end:
@@ -197,8 +199,8 @@ def _property(row: Mapping[str, str]) -> Mapping[str, object]:
 
 
 def _values(name: str, value: Any) -> list[str]:
-    """The words of an argument. Raises UserError for one of another type, one that no command line can hold, and one
-    that would be read as an option.
+    """The words of an argument. Raises UserError for a wrong type, an impossible value, or one that looks like an
+    option.
     """
     if value is None:
         return []

@@ -1,4 +1,4 @@
-"""Commands that check a preset before it is started, or this machine and what is installed."""
+"""Commands that check a preset before its start, or this machine and its packages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from launcher.check.checks import Report
 
 GPU_PACKAGES = ("vllm", "flash-attn", "flashinfer-python", "trl")
-"""Packages that are reported as missing only if there is a GPU."""
+"""Packages reported as missing only on machines with a GPU."""
 
 
 def check(
@@ -124,7 +124,7 @@ def verdict(findings: Sequence[Finding]) -> str:
 
 
 def put_memory(memory: dict[str, Any]) -> None:
-    """Prints the GiB that each phase needs per GPU and on the host, and how they are computed."""
+    """Prints the GiB needed per phase on a GPU and on the host, and the formula."""
     if not memory:
         return
     total = f" of {gib(memory['gpu_total'])}" if memory["gpu_total"] else ""
@@ -172,7 +172,7 @@ def _packages(python: str) -> dict[str, str]:
 
 
 def _table(python: str, *, gpu: bool) -> list[tuple[str, str, str]]:
-    """Installed packages and the requirements of this veRL; empty without a veRL."""
+    """Installed packages and this veRL's requirements; empty without veRL."""
     from launcher.check.software import wanted
     from launcher.verl import env as verl_env
 

@@ -1,4 +1,4 @@
-"""Commands that put runs side by side, try the fixes of a flag, and show the verdicts."""
+"""Commands that compare runs, try the fixes of a flag, and show the verdicts."""
 
 import re
 import signal
@@ -149,7 +149,7 @@ def try_(
 
 
 def _carry_out(planned: "TrialPlan", arms: Sequence[Sequence[str]], *, yes: bool, force: bool, json: bool) -> None:
-    """Carries out trials in a process that continues if this one or its terminal ends; an interruption ends both."""
+    """Carries out trials in a process that outlives this one and its terminal; an interruption ends both."""
     from launcher.compare.trial_runs import start_apart
     from launcher.compare.trial_verdicts import trials_of
 
@@ -171,7 +171,7 @@ def _carry_out(planned: "TrialPlan", arms: Sequence[Sequence[str]], *, yes: bool
 
 
 def _followed(process: "subprocess.Popen[bytes]", log: LineTail) -> Iterator[str]:
-    """The lines of a log as a process writes them, until it has ended."""
+    """The lines of a log while a process writes it."""
     while True:
         ended = process.poll() is not None
         yield from (line.decode(errors="replace") for line in log.read())

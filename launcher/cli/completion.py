@@ -1,7 +1,7 @@
-"""Completion of command lines in bash, zsh and fish: commands, options, runs, presets, fields and their values.
+"""Completion of command lines in bash, zsh and fish: commands, options, runs, presets, fields and values.
 
-A shell asks `ppo-tui __complete WORDS...` at each tab. That path imports neither Typer nor the commands: their options
-are in words.toml, which `make pages` writes from them.
+A shell calls `ppo-tui __complete WORDS...` at each tab. That path imports neither Typer nor the commands: their options
+are in words.toml, written by `make pages`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,14 +12,14 @@ from launcher.core.tables import read_tables
 
 WORDS = Path(__file__).with_name("words.toml")
 MOST_RUNS = 50
-"""Runs that are offered, the newest first."""
+"""Maximum number of suggested runs, newest first."""
 
 SCRIPTS = Path(__file__).with_name("completion.toml")
 """The script of each shell."""
 
 
 def complete(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The completions of the last word, each with a short description, which may be empty."""
+    """The completions of the last word, each with a short description or ""."""
     *before, part = words or [""]
     known = read_tables(WORDS)
     path = ""

@@ -1,4 +1,4 @@
-"""`ppo-tui data`: the files that presets train on."""
+"""`ppo-tui data`: the training files of presets."""
 
 from pathlib import Path
 from typing import Annotated

@@ -35,7 +35,7 @@ Ask = Annotated[bool, typer.Option("--ask", help="Send the case file to the assi
 def put_case(
     source: "RunDir | Log", config: Sequence[str] = (), *, health: bool = False, ask: bool, yes: bool, json: bool
 ) -> None:
-    """Prints the case file of a source, or what the assistant says to it; `health` as in `case_of`."""
+    """Prints the case file of a source, or the assistant's answer to it; `health` as in `case_of`."""
     from launcher.report.case import case_of
 
     case = case_of(source, config, health=health)
@@ -113,7 +113,7 @@ def _put_diagnosis(origin: "RunDir | Log", json: bool) -> None:
 
 
 def _diagnose_pasted(json: bool) -> None:
-    """The cause of the log in a pasted text, its command, and its versions next to the installed ones."""
+    """Prints the cause in a pasted log, its command, and its versions next to the installed ones."""
     from launcher.runs.judge.pasted_text import explain
     from launcher.scripts.pasted import LARGEST
 

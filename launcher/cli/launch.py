@@ -257,7 +257,7 @@ def import_(
 
 
 def split_settings(words: list[str]) -> tuple[list[str], dict[str, object]]:
-    """The files among the words of a command, and the veRL keys behind them."""
+    """The files and the veRL keys among the words of a command."""
     from launcher.runs.judge.run_checklist import setting
 
     files = [word for word in words if "=" not in word or Path(word).expanduser().exists()]
@@ -297,7 +297,7 @@ def follow(
     resumed: bool = False,
     read_only: bool = False,
 ) -> None:
-    """After a start: print the id, or show the run until it ends or the user leaves."""
+    """After a start: prints the id, or shows the run until its end or the user's exit."""
     if json or detach:
         put_run(run, json)
     if detach or (json and not plain):

@@ -1,4 +1,4 @@
-"""The command `ppo-tui`: opens the screen or prints the list of runs if that is enough; otherwise calls Typer."""
+"""The command `ppo-tui`: directly opens the screen or lists the runs if that is enough; otherwise calls Typer."""
 
 import gc
 import os
@@ -59,7 +59,7 @@ def main(
 
 
 def _straight(words: Sequence[str], screen: Screen) -> int | None:
-    """Opens the screen or prints the list for simple command lines, and returns the exit code; None for all others.
+    """Opens the screen or lists the runs for simple command lines, and returns the exit code; None for others.
 
     Typer and its imports take a quarter of the time to the first frame, and of a list of 1,000 runs.
     """
@@ -91,7 +91,7 @@ def _straight(words: Sequence[str], screen: Screen) -> int | None:
 
 
 def _is_run(word: str) -> bool:
-    """Whether a word names neither an option, the address of a cluster nor a file."""
+    """Whether a word is not an option, a cluster's address or a file."""
     return word[:1] != "-" and ":" not in word and not Path(word).exists() and not names_file(word)
 
 

@@ -65,29 +65,29 @@ Plain = Annotated[bool, typer.Option("--plain", help="Print a line per step and 
 
 
 def say(text: str) -> None:
-    """Prints one line of narration. Text from presets and paths loses its terminal escapes."""
+    """Prints one line of narration, without terminal escapes of presets and paths."""
     print(clean(text), file=sys.stderr, flush=True)
 
 
 def shown_progress() -> Progress:
-    """Prints how far long work is, on a terminal."""
+    """Prints the progress of long work on a terminal."""
     return narrated(say) if sys.stderr.isatty() else unseen
 
 
 def fail(message: str, hint: str = "") -> None:
-    """Prints an error, and one action below it."""
+    """Prints an error and its hint."""
     say(f"error: {message}")
     if hint:
         say(f"hint: {hint}")
 
 
 def put(text: str) -> None:
-    """Prints one line of data. Text from logs and presets loses its terminal escapes."""
+    """Prints one line of data, without terminal escapes of logs and presets."""
     print(clean(text), flush=True)
 
 
 def put_text(text: str) -> None:
-    """Prints paragraphs and items, folded to the terminal and at most 100 columns; items have a hanging indent."""
+    """Prints paragraphs and items, wrapped to the terminal and at most 100 columns; items have a hanging indent."""
     columns = min(shutil.get_terminal_size().columns, 100)
     for line in text.splitlines():
         indent = "  " if line.startswith("* ") else ""
@@ -95,7 +95,7 @@ def put_text(text: str) -> None:
 
 
 def put_problems(problems: Iterable[Problem], indent: int = 0, *, meaning: bool = False) -> None:
-    """Prints problems as all commands do, with `meaning` also what each means."""
+    """Prints problems in the common form; with `meaning`, also their explanations."""
     for line in problem_lines(problems, indent, meaning=meaning):
         put(line)
 
@@ -103,7 +103,7 @@ def put_problems(problems: Iterable[Problem], indent: int = 0, *, meaning: bool 
 def problem_lines(
     problems: Iterable[Problem], indent: int = 0, *, meaning: bool = False, out: TextIO | None = None
 ) -> Iterator[str]:
-    """Level and fault, then evidence and fixes; folded to the terminal `out` (None: stdout), elsewhere a line each."""
+    """Level and fault, then evidence and fixes; wrapped to the terminal `out` (None: stdout), else one line each."""
     columns = shutil.get_terminal_size().columns if (out or sys.stdout).isatty() else 10_000
     for problem in problems:
         texts = [problem.head, *([problem.meaning] if meaning and problem.meaning else []), *problem.lines()]
@@ -115,7 +115,7 @@ def problem_lines(
 
 
 def put_result(text: str, value: Any, json: bool) -> None:
-    """Prints the one result of a command: with `--json` as an object."""
+    """Prints a command's only result; with `json` as an object."""
     if json:
         put_json(value)
     else:
@@ -123,14 +123,14 @@ def put_result(text: str, value: Any, json: bool) -> None:
 
 
 def pasted_text(size: int) -> str:
-    """The text on stdin, up to one character more than `size`."""
+    """The text on stdin, at most one character more than `size`."""
     if sys.stdin.isatty():
         say("paste the text, then press ctrl-d")
     return sys.stdin.buffer.read(4 * size + 4).decode(errors="replace")[: size + 1]
 
 
 def left_within(seconds: float) -> bool:
-    """Waits; whether the user pressed q in a terminal meanwhile."""
+    """Waits; returns whether the user pressed q in the terminal."""
     if not sys.stdin.isatty():
         time.sleep(seconds)
         return False
@@ -146,7 +146,7 @@ def left_within(seconds: float) -> bool:
 
 
 def find(word: str) -> RunDir:
-    """The run that a word means, with a note where several have the name. Raises UserError."""
+    """The run that a word means, with a note if several have the name. Raises UserError."""
     return layout.find(word, say)
 
 
@@ -156,7 +156,7 @@ def put_run(run: RunDir, json: bool) -> None:
 
 
 def confirm(question: str, yes: bool, what: str, hint: str = "add --yes") -> None:
-    """Asks before an irreversible action. Raises UserError if nobody can answer."""
+    """Asks before an irreversible action. Raises UserError without a terminal."""
     if yes:
         return
     if not sys.stdin.isatty():
@@ -165,7 +165,7 @@ def confirm(question: str, yes: bool, what: str, hint: str = "add --yes") -> Non
 
 
 def put_json(value: Any, *, flush: bool = True) -> None:
-    r"""Prints one JSON object. Control characters become `\uXXXX`, secrets `***`. Of very many, `flush` the last."""
+    r"""Prints one JSON object. Control characters become `\uXXXX`, secrets `***`. `flush=False`: another follows."""
     stream = sys.stdout
     harmless = type(value) is dict and _NUMBERS.issuperset(map(type, value.values())) and _harmless(tuple(value))
     if harmless:
@@ -183,13 +183,13 @@ def put_json(value: Any, *, flush: bool = True) -> None:
 
 @lru_cache(maxsize=64)
 def _harmless(names: tuple[Any, ...]) -> bool:
-    """Whether an object with numbers under these names has neither secrets nor control characters."""
+    """Whether an object with numbers under these names has no secrets or control characters."""
     text = plain_json.dumps(dict.fromkeys(names, 0), ensure_ascii=False)
     return escaped(text) == redact(text) == text
 
 
 def put_table(rows: Sequence[Sequence[str]]) -> None:
-    """Prints columns as wide as their widest cell; the last one is folded in a terminal, and not cut elsewhere."""
+    """Prints columns as wide as their widest cell; the last one is wrapped on a terminal, and complete elsewhere."""
     if not rows:
         return
     cells = [[clean(cell) for cell in row] for row in rows]
@@ -201,7 +201,7 @@ def put_table(rows: Sequence[Sequence[str]]) -> None:
 
 
 def _row(head: str, last: str) -> str:
-    """A row of a table; in a terminal, as many lines as it needs."""
+    """A row of a table, with several lines on a terminal if needed."""
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
     if not len(head.rstrip()) < columns < len(head) + len(last):
         return f"{head}{last}".rstrip()
@@ -212,8 +212,10 @@ def _row(head: str, last: str) -> str:
 
 
 def resolved(source: str, names: str | None = None, *, text: bool = False, every: int | None = None) -> "RunDir | Log":
-    """Resolves SOURCE; a run that lost its supervisor gets a new one, which reads the rest. A folder elsewhere is read
-    only: its files name programs, such as the one for alerts. `names` is a file of the user, for a log.
+    """Resolves SOURCE; a run that lost its supervisor gets a new one, which reads the remaining log.
+
+    A folder elsewhere is only read: its files name programs, such as the alert command. `names`: a user's file, for a
+    log.
     """
     from launcher.core import paths
     from launcher.metrics.frameworks import described, user_table

@@ -1,4 +1,4 @@
-"""Turns wrong command lines into errors of the usual form."""
+"""Turns invalid command lines into errors of the usual form."""
 
 import functools
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ WRITING = {
     "ppo-tui preset": "edit copy rename delete import",
     "ppo-tui data": "toy",
 }
-"""The commands of each group that write into our folders."""
+"""Per group, the commands that write into our folders."""
 
 # What an option takes, by the kind of pydantic's error
 _ALLOWED = {
@@ -36,12 +36,12 @@ _ALLOWED = {
 
 @functools.cache
 def examples() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
-    """The page and two examples of each command, under the headings of the main help."""
+    """Page and two examples per command, by heading of the main help."""
     return tables_of(__file__, "examples.toml")
 
 
 def groups_of(path: str) -> dict[str, str]:
-    """The heading of each command; empty for the commands of a group, which have one subject."""
+    """Heading per command; empty for a group's commands, which share one subject."""
     return {} if path else {name.partition(" ")[0]: heading for heading, rows in examples().items() for name in rows}
 
 
@@ -166,7 +166,7 @@ def _use(path: str, params: list[Any]) -> str:
 
 
 def _name(parameter: Any) -> str:
-    """`--to` of an option, `RUN` of an argument."""
+    """`--to` for an option, `RUN` for an argument."""
     return str(parameter.opts[0] if parameter.param_type_name == "option" else _value(parameter))
 
 

@@ -1,4 +1,4 @@
-"""A run in plain lines: one per step, one per change of state, phase and health. For pipes and screen readers."""
+"""A run in plain lines: one per step and per change of state, phase and health. For pipes and screen readers."""
 
 import time
 from bisect import bisect_right
@@ -16,7 +16,7 @@ from launcher.runs.watch.startup import NAMES, STAGES, usual_words
 
 
 def follow(run: RunDir, out: TextIO, interval: float = 0.5, *, resumed: bool = False) -> int:
-    """Prints a run's events (`resumed`: since its last resume); returns 1 when it failed. Ctrl-C leaves it going."""
+    """Prints a run's events (`resumed`: since its last resume); returns 1 if it failed. Ctrl-C leaves it running."""
     reader = RunReader(run.path)
     printer = _Printer(reader, out)
     if resumed:
@@ -54,7 +54,7 @@ class _Printer:
         self._resumes = 0
 
     def begin_at_resume(self) -> None:
-        """Leaves out the events and steps before the newest resume."""
+        """Skips the events and steps before the newest resume."""
         self._reader.poll()
         events = self._reader.events_since(0)
         for count, event in enumerate(events, 1):
@@ -97,7 +97,7 @@ class _Printer:
                 self._line(text)
 
     def _stage_before(self, phase: str) -> str:
-        """The time of the stage before this one: `; Ray took 21s, usually 20s`."""
+        """The time of the previous stage: `; Ray took 21s, usually 20s`."""
         found = self._reader.startup(None)
         stages = [stage for stage in found.stages if stage.begun is not None] if found else []
         for before, after in pairwise(stages):

@@ -1,4 +1,4 @@
-"""`ppo-tui preset`: the shipped presets and recipes, and presets as files of yours."""
+"""`ppo-tui preset`: shipped presets and recipes, and the user's own."""
 
 import sys
 from pathlib import Path

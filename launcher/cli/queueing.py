@@ -1,4 +1,4 @@
-"""`ppo-tui queue`: the waiting runs; `ppo-tui sweep` adds many of them."""
+"""`ppo-tui queue`: the waiting runs; `ppo-tui sweep` adds many."""
 
 import secrets
 from itertools import zip_longest

@@ -91,7 +91,7 @@ def list_runs(
 
 
 def _say_leftovers(states: Sequence[tuple[RunDir, RunState]]) -> None:
-    """Prints the first queue entry and run that are refused because of their owner, and processes of ended runs."""
+    """Prints the first queue entry and run refused because of their owner, and processes of ended runs."""
     from launcher.runs.supervise.spawn import not_taken_over
 
     lost = [each for run, state in states if (each := not_taken_over(run, state)) is not None]
@@ -138,7 +138,7 @@ def _headline(run: RunDir, state: RunState) -> dict[str, object]:
 
 
 def _takeover(run: RunDir, state: RunState) -> dict[str, str]:
-    """The command that starts a supervisor for a run without one, which only a command that may write does itself."""
+    """The command that starts a missing supervisor; only a writing command starts one itself."""
     from launcher.runs.supervise.spawn import orphaned
 
     return {"takeover": f"ppo-tui status {run.id}"} if orphaned(run, state) else {}
@@ -237,13 +237,13 @@ def _note(run: RunDir, text: str | None, json: bool) -> None:
 
 
 def _word(state: RunState) -> str:
-    """The state (for an imported run, how it ended), and whether files of the run are damaged."""
+    """The state (for an imported run, how it ended), and whether files are damaged."""
     word = state_word(state.state, state.outcome)
     return f"{word}, damaged" if state.damaged else word
 
 
 def _phase(state: RunState) -> str:
-    """`, rollout for 12s, usually 31s`, when the supervisor last wrote."""
+    """`, rollout for 12s, usually 31s`, as last written by the supervisor."""
     if not state.phase or not state.phase_since or state.state not in ("starting", "running"):
         return ""
     usual = f", usually {duration(state.phase_usual)}" if state.phase_usual else ""
@@ -278,7 +278,7 @@ def metrics(source: Source, key: Keys = None, names: Names = None, every: Every 
 
 
 def _shown(data: Mapping[str, float]) -> list[str]:
-    """The main metrics of a step; those of a validation come last."""
+    """The main metrics of a step, those of a validation last."""
     from launcher.health.keys import is_validation_score
     from launcher.metrics import names
 
@@ -349,7 +349,7 @@ def _put_changes(changes: Sequence[LevelChange], unit: str) -> None:
 
 
 def _put_flags(origin: "RunDir | Log", checks: Sequence[Check], numbering: Numbering) -> None:
-    """Prints how much of a log of another framework is judged, then the flags that are up."""
+    """Prints the share of rules that apply to another framework's log, then the active flags."""
     from launcher.metrics.frameworks import described
     from launcher.runs.watch.parent import Parent
     from launcher.runs.watch.problems import fixed_flag, flag
@@ -363,7 +363,7 @@ def _put_flags(origin: "RunDir | Log", checks: Sequence[Check], numbering: Numbe
 
 
 def _with_trials(origin: "RunDir | Log", checks: Sequence[Check]) -> list[Mapping[str, object]]:
-    """The checks as JSON; a flag that is up has the first trial of `try`."""
+    """The checks as JSON; an active flag has the first trial of `try`."""
     from launcher.runs.watch.parent import Parent
     from launcher.runs.watch.proposals import first_proposal
 

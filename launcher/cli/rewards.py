@@ -1,4 +1,4 @@
-"""`ppo-tui check --reward`: scores what a model might answer with a reward function."""
+"""`ppo-tui check --reward`: scores possible answers of a model with a reward function."""
 
 from collections.abc import Sequence
 from pathlib import Path

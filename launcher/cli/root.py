@@ -1,4 +1,4 @@
-"""The command line: all commands, and the options before them."""
+"""The command line: all commands and global options."""
 
 import sys
 from typing import Annotated
@@ -151,7 +151,7 @@ for name, commands in (("queue", queueing), ("preset", presets), ("data", data),
 
 
 def command_line(screen: Screen, words: list[str]) -> int | str | None:
-    """Runs the words after `ppo-tui`; returns the exit code. Raises UserError for wrong use."""
+    """Runs the words after `ppo-tui`; returns the exit code. Raises UserError for invalid use."""
     try:
         code: int | str | None = app(words, prog_name="ppo-tui", obj=screen, standalone_mode=False)
     except typer.TyperException as error:

@@ -1,4 +1,4 @@
-"""The objects that commands print with --json, as JSON Schemas: from the types that are written, and schemas.toml."""
+"""JSON Schemas of the objects that commands print with --json, from their types and schemas.toml."""
 
 import importlib
 import re
@@ -40,7 +40,7 @@ _PLAIN: Mapping[str, Mapping[str, Any]] = {
 
 
 class SchemaField(NamedTuple):
-    """A field: `kind` is its type in words; `filed` fields are those of a file of the run, explained with it."""
+    """A field: `kind`: its type in words. `filed`: its fields are those of a file of the run, with their meanings."""
 
     name: str
     kind: str
@@ -57,7 +57,7 @@ class Shape:
     about: str
     fields: tuple[SchemaField, ...]
     more: SchemaField | None = None
-    """The type of all names that `fields` lacks."""
+    """The type of all names that are not in `fields`."""
     items: str = ""
     closed: bool = False
     record: Any = None
@@ -65,7 +65,7 @@ class Shape:
 
 
 def words_of(hint: Any) -> str:
-    """A type as the reference writes it: `list of text or null`."""
+    """A type in the words of the reference: `list of text or null`."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Literal:
         return " or ".join(f"'{value}'" for value in arguments)
@@ -82,20 +82,22 @@ def words_of(hint: Any) -> str:
 
 @cache
 def printed() -> dict[str, list[str]]:
-    """The names of the objects that each command prints."""
+    """The printed objects per command."""
     found: dict[str, list[str]] = read_tables(_FILE)["printed"]
     return found
 
 
 @cache
 def shapes() -> dict[str, Shape]:
-    """Every object by its name."""
+    """All objects by name."""
     meanings = read_tables(_MEANINGS)
     return {name: _shape(table, meanings) for name, table in read_tables(_FILE)["object"].items()}
 
 
 def schema_of(command: str, *, closed: bool = False) -> dict[str, Any]:
-    """The JSON Schema of a line of `COMMAND --json`; `closed` allows no other names. Raises UserError without JSON."""
+    """The JSON Schema of a line of `COMMAND --json`; `closed` allows no other names. Raises UserError for a command
+    without JSON.
+    """
     if command not in printed():
         known = near_hint(command, printed(), "'ppo-tui schema' lists the commands")
         raise UserError(f"'{command}' is not a command with --json", known)
@@ -143,7 +145,7 @@ def _record(place: str) -> Any:
 
 
 def _filed(kind: Any, field: Written, meanings: Mapping[str, Any]) -> str:
-    """The meaning of a field in a file of the run."""
+    """The meaning of a field in one of the run's files."""
     found: Mapping[str, str] = meanings["events"] if hasattr(kind, "kind") else meanings[kind.__name__]
     return found.get(field.key) or found[field.name]
 
@@ -171,7 +173,7 @@ def _kind(words: str) -> dict[str, Any]:
 
 
 def _one(words: str) -> Iterator[dict[str, Any]]:
-    """The schema of each type of `text or list of Check or null`; quoted texts together make one."""
+    """The schema per type of `text or list of Check or null`; quoted texts form one schema."""
     allowed = re.findall("'(.*?)'", words)
     if allowed:
         yield {"enum": allowed}

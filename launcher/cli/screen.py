@@ -1,4 +1,4 @@
-"""Opens the screen from the command line; the screen is passed in, so that nothing here imports it."""
+"""Opens the screen from the command line; the caller supplies it, so that nothing here imports it."""
 
 import dataclasses
 import os
@@ -15,11 +15,10 @@ from launcher.settings import Settings, in_environment, read
 
 @dataclass(frozen=True, slots=True)
 class ScreenRequest:
-    """Which screen to open, and with which rights.
+    """The screen to open, and its rights.
 
-    `run` is the path of a run directory; None opens the list of runs and presets. `read_only` refuses every action that
-    writes to a run. `compare` are the paths of runs to put side by side. `preset` (a name or a path) opens in the
-    editor, at `field`.
+    `run`: path of a run directory; None opens the list of runs and presets. `read_only` disables every action that
+    writes to a run. `compare`: paths of runs to compare. `preset` (a name or path) opens in the editor, at `field`.
     """
 
     run: str | None = None
@@ -32,7 +31,7 @@ class ScreenRequest:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """The run at the path `run` (None: the list) for at most `tabs` browsers at once, which change runs if `write`."""
+    """A served screen: the path `run` (None: the list), at most `tabs` browsers, `write`: browsers may change runs."""
 
     run: str | None
     host: str
@@ -54,7 +53,7 @@ def on_terminal() -> bool:
 
 
 class Screen:
-    """Opens the screen as the options before the command, the environment and config.yaml ask for it."""
+    """Opens the screen by global options, environment and config.yaml."""
 
     def __init__(
         self,
@@ -67,32 +66,32 @@ class Screen:
         self.asked: dict[str, bool | str | None] = {}
 
     def ask_for(self, asked: dict[str, bool | str | None]) -> None:
-        """Takes the options before the command. Raises UserError for an unknown theme."""
+        """Takes in the global options. Raises UserError for an unknown theme."""
         theme = asked.get("theme")
         if isinstance(theme, str) and self._check_theme is not None:
             self._check_theme(theme)
         self.asked = asked
 
     def open(self, request: ScreenRequest | None = None) -> int:
-        """Shows the screen with the settings of the user; returns its exit code."""
+        """Shows the screen with the user's settings; returns its exit code."""
         if self._open is None:
             raise UserError(_NO_SCREEN)
         return self._open(dataclasses.replace(request or ScreenRequest(), settings=read(self.asked)))
 
     def show(self, run: RunDir, *, read_only: bool) -> int:
-        """Shows a run; returns the exit code, which is also 1 for a run that failed."""
+        """Shows a run; returns the exit code, which is also 1 for a failed run."""
         code = self.open(ScreenRequest(str(run.path), read_only))
         return code or int(run.path.is_dir() and current(run).state in ("failed", "lost"))
 
     def serve(self, served: Served, say: Callable[[str], None]) -> int:
-        """Shows the screen in browsers until ctrl+c; `say` gets the links. Returns the exit code."""
+        """Serves the screen to browsers until ctrl+c; `say` receives the links. Returns the exit code."""
         if self._serve is None:
             raise UserError(_NO_SCREEN)
         os.environ.update(in_environment(self.asked))
         return self._serve(served, say)
 
     def keys(self) -> tuple[list[dict[str, Any]], list[str]]:
-        """Every key of the screen, and the errors in those of config.yaml."""
+        """All keys of the screen, and the errors in config.yaml's keys."""
         if self._list_keys is None:
             raise UserError(_NO_SCREEN)
         return self._list_keys(read(self.asked))

@@ -1,4 +1,4 @@
-"""The command that shows where the time of a step goes."""
+"""The command that shows the time per step and stage."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -55,7 +55,7 @@ def _of_run(run: "RunDir") -> "tuple[Timing, SeriesStore, GpuSample | None]":
 
 
 def _of_log(log: "Log") -> "tuple[Timing, SeriesStore, None]":
-    """A log from elsewhere has the trainer's own timers, and no spans."""
+    """The timing of an external log: the trainer's timers, without spans."""
     from launcher.metrics.store import SeriesStore
     from launcher.runs.watch.steps import steps
     from launcher.timing.report import Timing

@@ -135,7 +135,7 @@ def eval_(
 
 
 def _gained(run: RunDir, trained: RunDir, settings: list[str], *, force: bool) -> Paired:
-    """Compares the trained model with the one before training, by the responses of a validation before step 1."""
+    """Compares the trained model with the initial one, by the responses of a validation before step 1."""
     from launcher.cli.plain import follow
     from launcher.compare.paired import last_validation, paired
     from launcher.runs.act.use_checkpoint import evaluate

@@ -1,4 +1,4 @@
-"""Runs side by side: how each went, and which settings differ."""
+"""Runs next to each other: their results and differing settings."""
 
 import math
 import statistics
@@ -38,10 +38,10 @@ def _compared(key: str) -> bool:
 
 @dataclass(frozen=True)
 class RunResults:
-    """How a run went. Values are those of the last step that has them; None where none has.
+    """The results of a run. Values are from the last step that has them; None without any.
 
-    `kl_key` names which of veRL's KL metrics `kl` is, because their estimates differ. `throughput` is tokens per second
-    and GPU, `duration` the seconds of all attempts with their start, `step_seconds` the median duration of a step.
+    `kl_key`: the KL metric of `kl`, as estimates differ. `throughput`: tokens per second and GPU. `duration`: seconds
+    of all attempts with their start. `step_seconds`: median duration of a step.
     """
 
     run: str
@@ -67,7 +67,7 @@ class RunResults:
 
 
 def find_runs(words: Sequence[str], note: Callable[[str], None] | None = None) -> list[RunDir]:
-    """The runs that are compared: two to eight, each once; `note` as in `find`. Raises UserError."""
+    """The runs to compare: two to eight, each once; `note` as in `find`. Raises UserError."""
     if not FEWEST <= len(words) <= MOST:
         raise UserError(f"compare expects {FEWEST} to {MOST} runs, not {len(words)}", "'ppo-tui list' lists the runs")
     runs = [find(word, note) for word in words]
@@ -79,7 +79,7 @@ def find_runs(words: Sequence[str], note: Callable[[str], None] | None = None) -
 
 
 def tagged(tag: str) -> list[RunDir]:
-    """The runs with a tag, the oldest first. Raises UserError for fewer than two, or more than 64."""
+    """The runs with a tag, oldest first. Raises UserError for fewer than two or more than 64."""
     runs = [run for run in reversed(all_runs()) if tag.removeprefix("#") in read_note(run.note).tags]
     if not FEWEST <= len(runs) <= MOST_TAGGED:
         raise UserError(
@@ -90,10 +90,10 @@ def tagged(tag: str) -> list[RunDir]:
 
 
 class Compared:
-    """One run of a comparison: its settings, its metrics, its state.
+    """One run of a comparison: its settings, metrics and state.
 
-    `info` is run.yaml, its preset merged with the settings of the newest resume; `resumed` are these settings. `store`
-    has only the compared metrics.
+    `info`: run.yaml with the preset merged with the newest resume's settings (`resumed`). `store`: only the compared
+    metrics.
     """
 
     def __init__(self, run: RunDir) -> None:
@@ -103,7 +103,7 @@ class Compared:
         self._spans: dict[int, tuple[float, float]] = {}  # attempt: begin and end of its steps
 
     def poll(self) -> bool:
-        """Reads new data. Returns whether there was a new step."""
+        """Reads new data. Returns whether there were new steps."""
         fresh = False
         for attempt, lines in self._tail.read():
             for record in filter(None, map(StepRecord.from_line, lines)):
@@ -122,7 +122,7 @@ class Compared:
 
 
 def summary(run: str, info: RunInfo, state: RunState, store: SeriesStore, seconds: float | None) -> RunResults:
-    """The facts of a run, read from its directory."""
+    """The results of a run, from its directory."""
 
     def of(keys: Sequence[str]) -> tuple[str | None, Series]:
         return store.first_of(*keys) or (None, Series())
@@ -169,7 +169,7 @@ def notes(compared: Sequence[Compared]) -> list[str]:
 
 
 def fact_rows(facts: Sequence[RunResults]) -> list[list[str]]:
-    """The facts as rows of words, one column per run."""
+    """The results as rows of words, one column per run."""
     rows = [
         ["RUN", *(fact.run for fact in facts)],
         ["state", *(check_words.state_word(fact.state, fact.outcome) for fact in facts)],
@@ -195,13 +195,13 @@ def fact_rows(facts: Sequence[RunResults]) -> list[list[str]]:
 
 
 def difference_rows(runs: Sequence[RunDir], changes: Sequence[Difference]) -> list[list[str]]:
-    """The differences as rows of words, one column per run; for an unset value, its default."""
+    """The differences as rows of words, one column per run; unset values show their defaults."""
     heading = ["SETTING", *(run.id for run in runs)]
     return [heading, *([entry.key, *(shown(value) for value in entry.values)] for entry in changes)]
 
 
 class Band(NamedTuple):
-    """Mean, lowest and highest value of several runs at the steps that all of them have."""
+    """Mean, minimum and maximum over several runs at their common steps."""
 
     mean: Series
     low: Series
@@ -209,7 +209,7 @@ class Band(NamedTuple):
 
 
 def groups(infos: Sequence[RunInfo]) -> list[int]:
-    """The group of each run, counted from 0 in their order; one without a preset, or of another framework, is alone."""
+    """The group of each run, numbered from 0 in order; a run without a preset, or of another framework, is alone."""
     numbers: dict[object, int] = {}
     return [numbers.setdefault(_alike(info, place), len(numbers)) for place, info in enumerate(infos)]
 
@@ -224,7 +224,7 @@ def _alike(info: RunInfo, place: int) -> object:
 
 
 def band(runs: Sequence[Series]) -> Band:
-    """The values of several runs, step by step, without steps where a run lacks a finite value."""
+    """The values of several runs per step, without steps at which a run lacks a finite value."""
     result = Band(Series(), Series(), Series())
     steps = set(runs[0].steps).intersection(*(run.steps for run in runs[1:]))
     for step in sorted(steps):

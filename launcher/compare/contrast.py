@@ -1,4 +1,4 @@
-"""Is B better than A? The metrics of groups of runs against those of the first group, each with its interval."""
+"""Whether B is better than A: metrics of groups of runs against the first group, each with its interval."""
 
 import math
 import statistics
@@ -24,8 +24,8 @@ _NAMED = 2  # settings that are named of those that change what a metric measure
 
 
 class Measure(NamedTuple):
-    """A metric that runs are judged by: veRL's keys, words for more and less, settings that change its meaning. A
-    setting that ends in a dot or an underscore stands for all that begin with it.
+    """A metric for judging runs: veRL's keys, words for more and less, settings that change its meaning. A setting with
+    a final dot or underscore means all with this prefix.
     """
 
     title: str
@@ -47,11 +47,11 @@ MEASURES = (
 
 @dataclass(frozen=True)
 class Contrast:
-    """A metric of two groups of runs over the same steps: `second` minus `first`, numbers of groups from 1.
+    """A metric of two groups of runs over common steps: `second` minus `first` (group numbers from 1).
 
-    `values` are the groups' means. `low` to `high` is the interval of their difference at `level`, over "steps" or
-    "seeds" (`over`); both are None without one, for the `reason`. `more` is how many runs each group lacks to show a
-    difference of this size, None for more than 50.
+    `values`: means of the groups. `low`, `high`: interval of their difference at `level`, over "steps" or "seeds"
+    (`over`); None without one, for the `reason`. `more`: runs missing per group to detect this difference, None above
+    50.
     """
 
     metric: str
@@ -75,7 +75,7 @@ class Contrast:
 
     @property
     def hint(self) -> str:
-        """The runs that are missing for a result; empty if there is a result."""
+        """The runs missing for a result; empty with a result."""
         if self.reason or self.told:
             return self.reason
         if self.more is None:
@@ -90,7 +90,7 @@ class Contrast:
 
 
 def contrasts(runs: Sequence[Compared]) -> list[Contrast]:
-    """Every metric of every group against the first one; empty if all runs differ only in their seeds."""
+    """Every metric of every group against the first group; empty if all runs differ only in their seeds."""
     of_run = groups([run.info for run in runs])
     members = [
         [run.store for run, its in zip(runs, of_run, strict=True) if its == group] for group in range(max(of_run) + 1)
@@ -132,7 +132,7 @@ def assumptions(runs: Sequence[Compared], results: Sequence[Contrast]) -> list[s
 
 
 def spread_rows(runs: Sequence[Compared]) -> list[list[str]]:
-    """Mean and standard deviation of the metrics over runs that differ only in their seeds, as rows of words."""
+    """Mean and standard deviation over runs that differ only in their seeds, as rows of words."""
     stores = [run.store for run in runs]
     window, rows = _window(stores), []
     for measure in MEASURES:
@@ -145,7 +145,7 @@ def spread_rows(runs: Sequence[Compared]) -> list[list[str]]:
 
 
 def arm_rows(runs: Sequence[Compared]) -> list[list[str]]:
-    """The groups as rows of words: the settings that distinguish them, and the states of their runs."""
+    """The groups as rows of words: their distinguishing settings, and the states of their runs."""
     of_run, rows = groups([run.info for run in runs]), []
     places = [of_run.index(group) for group in range(max(of_run) + 1)]
     differ = differences([runs[place].info for place in places])
@@ -236,7 +236,7 @@ def _contrast(
 
 
 def _judged(contrast: Contrast, measure: Measure, error: intervals.Error, spread: float, runs: int) -> Contrast:
-    """The contrast with its interval and result; `spread` is the deviation between runs, a group has `runs` or more."""
+    """The contrast with its interval and result; `spread`: deviation between runs; `runs`: minimum number per group."""
     difference, reach = contrast.difference or 0.0, error.reach(contrast.level)
     contrast = replace(contrast, low=difference - reach, high=difference + reach)
     if contrast.told:
@@ -255,7 +255,7 @@ def _key(measure: Measure, store: SeriesStore) -> str:
 
 
 def _all(measure: Measure, stores: Sequence[SeriesStore]) -> list[Series]:
-    """The series of the metric of those runs that log it."""
+    """The metric's series of all runs that log it."""
     if measure.title == _VALIDATION:
         return [series for store in stores if (series := validation(store)) is not None]
     return [found[1] for store in stores if (found := store.first_of(*measure.keys)) is not None]
@@ -281,6 +281,6 @@ def _mean(series: Series, window: tuple[int, int]) -> float | None:
 
 
 def _pairs(first: Series, second: Series, window: tuple[int, int]) -> list[float]:
-    """The second run's value less the first one's, at each common step."""
+    """The second run's value minus the first one's, at each common step."""
     a, b = _finite(first, window), _finite(second, window)
     return [b[step] - value for step, value in a.items() if step in b]

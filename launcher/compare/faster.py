@@ -1,8 +1,8 @@
-"""Proving an advice about time: a run continues from a checkpoint twice with and twice without the change.
+"""Tests advice about time: a run continues from a checkpoint twice with and twice without the change.
 
-All see the same prompts in the same steps, so steps are compared in pairs. The order is control, change, change,
-control: what slows the machine down meanwhile does not favor one of them. The change is kept where the interval of the
-saved seconds is above 0. docs/evidence/time.md has its share of false positives.
+All four see the same prompts per step, so steps are compared in pairs. The order is control, change, change, control: a
+slow phase of the machine favors neither. The change is kept if the interval of the saved seconds is above 0.
+docs/evidence/time.md has the share of false positives.
 """
 
 import math
@@ -35,7 +35,7 @@ _APART = 0.02  # of a step: by so much two processes may differ that do the same
 
 @dataclass(frozen=True)
 class FasterPlan:
-    """From `step` of `run` to step `until`, as it is and with the advice."""
+    """From `step` of `run` to step `until`, with and without the advice."""
 
     run: RunDir
     advice: Advice
@@ -44,7 +44,7 @@ class FasterPlan:
 
     @property
     def lines(self) -> tuple[str, str]:
-        """The advice, and the runs that measure it."""
+        """The advice, and the runs that test it."""
         place = f"step {self.step}" if self.step else "the start"
         return (
             f"{self.advice.title}: {self.advice.offers[0].text}",
@@ -54,7 +54,7 @@ class FasterPlan:
 
 @dataclass(frozen=True)
 class Proof:
-    """Seconds per step of both, and those saved with their interval; runs to continue with: `control`, `changed`."""
+    """Seconds per step of both, and saved ones with their interval; `control`, `changed`: runs to continue with."""
 
     control: str
     changed: str
@@ -77,7 +77,7 @@ class Proof:
 
 
 def plan(run: RunDir, *, count: int | None = None, at: int | None = None) -> FasterPlan:
-    """Plans the two runs, from the newest checkpoint or the one named. Raises UserError without an advice."""
+    """Plans the two runs, from the newest or the named checkpoint. Raises UserError without advice."""
     parent = Parent(run)
     parent.require(Verb.FORK)
     timing = Timing(run)
@@ -114,7 +114,7 @@ def carry_out(planned: FasterPlan, narrate: Narrate = silent, *, force: bool = F
 
 
 def prove(planned: FasterPlan, runs: Sequence[RunDir]) -> Proof:
-    """Compares the runs of a plan, in `ORDER`. Raises UserError where two have too few steps in common."""
+    """Compares the runs of a plan, in `ORDER`. Raises UserError for two with too few common steps."""
     before, after = list[float](), list[float]()
     for pair in (runs[:2], runs[:1:-1]):
         slow, fast = (_seconds(run) for run in pair)
@@ -154,7 +154,7 @@ def _over(run: RunDir) -> bool:
 
 
 def _seconds(run: RunDir) -> dict[int, float]:
-    """Seconds of each step, by the spans."""
+    """Seconds per step, from the spans."""
     timing = Timing(run, whole=True)
     timing.poll(live=False)
     return timing.seconds()

@@ -1,4 +1,4 @@
-"""Isolating a failure: a short run with one change shows whether the failure depends on it. This is not a fix."""
+"""Isolates a failure: a short run with one change shows whether the failure depends on it. This is not a fix."""
 
 import re
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from launcher.runs.watch.history import Onset
 from launcher.runs.watch.parent import Parent
 
 ISOLATION = "isolation"
-"""Stands for the rule in trials of a failure."""
+"""The rule id of trials that isolate a failure."""
 ISOLATED, AGAIN, OTHER = "isolated", "came again", "other failure"
 _VALUE = re.compile(r"0x[0-9a-f]+|\d[\d.,:]*|…")
 
 
 @dataclass(frozen=True)
 class Failure(Onset):
-    """The failure of a run: it came in step `rose`, which never ended."""
+    """The failure of a run in step `rose`, which never ended."""
 
     cause: str = ""
     title: str = ""
@@ -29,7 +29,7 @@ class Failure(Onset):
 
 
 def failure_of(run: Parent) -> Failure | None:
-    """How a run failed, by its records alone; None for another run."""
+    """The failure of a run, from its records only; None for other runs."""
     state, parent = run.state, run.info.parent
     if not state.failed or not state.error:
         return None
@@ -38,9 +38,9 @@ def failure_of(run: Parent) -> Failure | None:
 
 
 def isolation(state: RunState, last: int, failure: Failure) -> tuple[str, str] | None:
-    """The verdict on a trial that ended, with its reason; None if it was stopped too early to be judged.
+    """The verdict on an ended trial, with its reason; None if it was stopped too early.
 
-    `failure` is that of its parent, `last` the last step that the trial ended.
+    `failure`: its parent's. `last`: the last completed step of the trial.
     """
     if state.failed and _same(state, failure):
         return AGAIN, "the failure does not depend on this change"
@@ -56,7 +56,7 @@ def isolation(state: RunState, last: int, failure: Failure) -> tuple[str, str] |
 
 
 def _same(state: RunState, failure: Failure) -> bool:
-    """Whether a run failed in the same way: of the same cause, and, where that says little, with the same message."""
+    """Whether a run failed in the same way: by cause and, for an unspecific cause, by message."""
     if state.cause != failure.cause:
         return False
     exact = any(cause.id == failure.cause and cause.level is Order.ROOT for cause in catalogue())

@@ -1,4 +1,4 @@
-"""Two models on the same prompts: what training gained and lost, with an interval for the difference."""
+"""Two models on the same prompts: gains and losses of training, with an interval for the difference."""
 
 import math
 import statistics
@@ -17,7 +17,7 @@ _LEAST = 2  # prompts
 
 
 class Change(NamedTuple):
-    """One prompt whose mean score changed, with a response of each model."""
+    """A prompt with a changed mean score, and a response of each model."""
 
     prompt: str
     before: float
@@ -27,9 +27,8 @@ class Change(NamedTuple):
 
 
 class Paired(NamedTuple):
-    """Mean scores before and after over `prompts`; the interval of their difference; the changed prompts, largest
-    change first. The interval is Student's over the differences per prompt, as the prompts are a sample of all possible
-    ones.
+    """Mean scores before and after over `prompts`, the interval of their difference, and the changed prompts, largest
+    change first. Student's interval over the differences per prompt: the prompts are a sample of all possible ones.
     """
 
     prompts: int
@@ -42,7 +41,7 @@ class Paired(NamedTuple):
     around: tuple[int, int]
 
     def question(self, change: Change) -> str:
-        """The lines of its prompt without those `around` it that all prompts share, as roles and a system prompt."""
+        """The prompt without the lines that all prompts share (`around`), such as a system prompt."""
         lines = change.prompt.splitlines()
         before, after = self.around
         return " ".join(lines[before : len(lines) - after] or lines)
@@ -58,7 +57,7 @@ class Paired(NamedTuple):
 
 
 def last_validation(run: RunDir, step: int | None = None) -> Dump | None:
-    """The responses of a run's last validation, or of the one at a step."""
+    """The responses of a run's last validation, or of the one at `step`."""
     found = [dump for dump in dumps(run) if dump.kind == "validation" and step in (None, dump.step)]
     return found[-1] if found else None
 
@@ -91,7 +90,7 @@ def paired(before: Dump, after: Dump) -> Paired:
 
 
 def _shared(prompts: Sequence[list[str]]) -> int:
-    """The number of first lines that all prompts share."""
+    """The number of first lines shared by all prompts."""
     return sum(1 for _ in takewhile(lambda lines: len(set(lines)) == 1, zip(*prompts, strict=False)))
 
 

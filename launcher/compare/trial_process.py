@@ -1,4 +1,4 @@
-"""Carries out trials in a process of its own, so that they are judged to their end if the terminal or the command goes.
+"""Carries out trials in a separate process, so that they are judged even if the terminal or command ends.
 
 Its output is trials.log of the run. An interruption ends the trials.
 """
@@ -13,7 +13,7 @@ from launcher.record.layout import find
 
 
 def main(run: str, options: str, force: str) -> int:
-    """Plans the trials again, as `start_apart` was given them, and carries them out. Returns the exit code."""
+    """Repeats the plan given to `start_apart`, and carries it out. Returns the exit code."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that does not wait ignores it for us
     try:
         carry_out(plan(find(run), **json.loads(options)), _tell, force=force == "force")

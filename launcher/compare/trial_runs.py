@@ -1,6 +1,6 @@
-"""Trying the fixes of a flag: a control run and each fix, from the checkpoint before it, as runs of the queue.
+"""Tries the fixes of a flag: a control run and one run per fix, from the checkpoint before it, in the queue.
 
-The failure of a run is isolated in the same way: its own steps are the control.
+A failure is isolated in the same way, with the run's own steps as the control.
 """
 
 import contextlib
@@ -49,12 +49,11 @@ _MORE = 12  # steps after the one at which the flag was up: as many as it takes 
 
 @dataclass(frozen=True)
 class TrialPlan:
-    """The trials: from `step` of `run` to step `until`; `arms` are the settings of each trial, the control run first.
-    `onset` is a flag, or the failure that is isolated.
+    """The trials from `step` of `run` to step `until`; `arms`: settings of each trial, the control run first.
 
-    `seconds` is the duration of one, None if unknown; `gpus` the GPUs that it needs, 0 on a CPU; `side` how many fit on
-    this machine at once. `change` is what the first trial after the control run undoes, if any. `reasons` are those of
-    the proposals.
+    `onset`: a flag, or an isolated failure. `seconds`: duration of one trial, None if unknown. `gpus`: GPUs needed, 0
+    on a CPU. `side`: how many fit on this machine at once. `change`: what the first trial after the control run undoes,
+    if any. `reasons`: those of the proposals.
     """
 
     run: RunDir
@@ -74,20 +73,20 @@ class TrialPlan:
 
     @property
     def lines(self) -> list[str]:
-        """What each trial changes, as words."""
+        """The changes per trial, in words."""
         changes = ((" ".join(arm) or "control run", self.reasons.get(arm)) for arm in self.arms)
         return [f"  {words} ({reason})" if reason else f"  {words}" for words, reason in changes]
 
     @property
     def wall(self) -> float | None:
-        """Seconds for all trials; trials that run at the same time on the CPU share its cores."""
+        """Seconds for all trials; parallel trials on the CPU share its cores."""
         together = min(self.side, len(self.arms))
         shared = 1.0 if self.gpus else max(1.0, together * _CORES / (os.cpu_count() or _CORES))
         return None if self.seconds is None else self.seconds * shared * math.ceil(len(self.arms) / self.side)
 
     @property
     def name(self) -> str:
-        """The flag and where its trials begin and end."""
+        """The flag, and the first and last step of its trials."""
         place = f"step {self.step}" if self.step else "the start"
         return f"{self.onset.told}; trials from {place} to step {self.until}"
 
@@ -114,8 +113,10 @@ def plan(
     at: int | None = None,
     most: int = 3,
 ) -> TrialPlan:
-    """Plans the trials of a flag, the first CRITICAL one (else WARN) if none is named. It tries at most `most` of its
-    `proposals`, or `changes` instead. `count` is the number of steps, `at` the checkpoint. Raises UserError.
+    """Plans the trials of a flag [default: the first CRITICAL one, otherwise WARN].
+
+    Tries at most `most` of its `proposals`, or `changes` instead. `count`: number of steps. `at`: the checkpoint.
+    Raises UserError.
     """
     parent = Parent(run)
     parent.require(Verb.FORK)
@@ -142,7 +143,7 @@ def plan(
 
 
 def _subject(run: Parent, rule: str | None, changes: Sequence[Sequence[str]]) -> tuple[Onset, Sequence[Sequence[str]]]:
-    """The flag or the failure that trials are about, and their changes as far as they are known. Raises UserError."""
+    """The flag or failure to try, and its changes, as far as known. Raises UserError."""
     if rule is not None and rule not in rules():
         raise UserError(f"no health rule named {rule!r}", near_hint(rule.upper(), rules()))
     failure = None if rule else failure_of(run)
@@ -163,7 +164,7 @@ def _subject(run: Parent, rule: str | None, changes: Sequence[Sequence[str]]) ->
 def start_apart(
     planned: TrialPlan, changes: Sequence[Sequence[str]] = (), *, force: bool = False
 ) -> "subprocess.Popen[bytes]":
-    """Runs the trials of a plan in a process of its own; `changes` are those given to `plan`. Raises OSError."""
+    """Runs the trials of a plan in a separate process; `changes`: those given to `plan`. Raises OSError."""
     options = {
         "rule": None if planned.onset.rule == ISOLATION else planned.onset.rule,
         "changes": changes,
@@ -177,13 +178,13 @@ def start_apart(
 
 
 def try_apart(run: RunDir, *options: str) -> None:
-    """Runs `ppo-tui try` in a process of its own, which writes trials.log. Raises OSError."""
+    """Runs `ppo-tui try` in a separate process, which writes trials.log. Raises OSError."""
     run.trials_log.write_bytes(b"")
     detached(["launcher.cli.main", "try", run.id, *options, "--yes"], run.trials_log)
 
 
 def enqueue(planned: TrialPlan, changes: Sequence[str], *, force: bool) -> RunDir:
-    """Adds a trial to the queue, on any GPUs; returns the run that it becomes. Raises UserError."""
+    """Adds a trial to the queue, on any GPUs; returns its future run. Raises UserError."""
     chosen = [*changes, f"trainer.steps={planned.until}"]
     rule, undone = planned.onset.rule, planned.undoes(changes)
     return enqueue_fork(planned.run, chosen, planned.step, force=force, trial=rule, undoes=undone)
@@ -192,7 +193,7 @@ def enqueue(planned: TrialPlan, changes: Sequence[str], *, force: bool) -> RunDi
 def enqueue_fork(
     run: RunDir, chosen: Sequence[str], step: int, *, force: bool, trial: str | None = None, undoes: str | None = None
 ) -> RunDir:
-    """Adds a fork to the queue, on any GPUs; returns the run that it becomes. Raises UserError."""
+    """Adds a fork to the queue, on any GPUs; returns its future run. Raises UserError."""
     fork = planned_fork(Parent(run), chosen, step=step, trial=trial, undoes=undoes)
     snapshot = fork.loaded.snapshot()
     if isinstance(env := snapshot.get("env"), dict):  # those that the queue gave to the parent
@@ -208,10 +209,10 @@ def carry_out(
     begin: Callable[..., RunDir] = enqueue,
     poll: float = POLL,
 ) -> list[RunDir]:
-    """Runs the trials, each until its verdict is clear, and all at most until the control run ends without the flag.
+    """Runs the trials, each until its verdict is clear, and at most until the control run ends without the flag.
 
-    Returns the started ones. A trial that cannot start is left out with the reason; for the control run this is a
-    UserError. An interruption ends all. `begin` starts or queues one, as `enqueue` does.
+    Returns the started ones. Omits a trial that cannot start, with the reason; for the control run this is a UserError.
+    An interruption ends all. `begin` starts or queues one, as `enqueue` does.
     """
     runs, waits = list[RunDir](), _Waits(narrate)
     going: dict[str, tuple[RunDir, Sequence[str]]] = {}
@@ -243,13 +244,13 @@ def carry_out(
 
 
 class _Waits:
-    """Reports what the next trial waits for in the queue, each reason once."""
+    """Reports why the next trial waits in the queue, each reason once."""
 
     def __init__(self, narrate: Narrate) -> None:
         self._narrate, self._told, self._looked = narrate, "", -_ASK
 
     def look(self, going: Collection[str]) -> None:
-        """Looks now and then; trials that wait for another one have no reason of their own."""
+        """Looks occasionally; trials that wait for another one have no reason of their own."""
         if time.monotonic() - self._looked < _ASK:
             return
         self._looked = time.monotonic()
@@ -263,7 +264,7 @@ class _Waits:
 
 
 def _over(run: RunDir, changes: Sequence[str], narrate: Narrate) -> bool:
-    """Whether a trial has ended, was stopped because its verdict is clear, or cannot start."""
+    """Whether a trial ended, was stopped because its verdict is clear, or cannot start."""
     if not run.path.exists():
         reason = skipped(run)
         if reason is None:
@@ -285,7 +286,7 @@ def _over(run: RunDir, changes: Sequence[str], narrate: Narrate) -> bool:
 
 
 def skipped(run: RunDir) -> str | None:
-    """Why a run of the queue will not start, in which case it is removed; None while it waits or once it started."""
+    """Why a queued run will not start, and removes it; None while it waits or after its start."""
     entry = next((each for each in queued.entries() if each.id == run.id), None)
     if run.path.exists() or (entry is not None and entry.skipped is None):
         return None
@@ -298,7 +299,7 @@ def skipped(run: RunDir) -> str | None:
 
 
 def _finished_without_flag(control: RunDir, parent: RunDir) -> bool:
-    """Whether the control run has reached its end without the flag."""
+    """Whether the control run reached its end without the flag."""
     facts = facts_of(control) if control.path.exists() else None
     return facts is not None and judge([facts], alarms(parent))[0].verdict == DIFFERENT
 
@@ -314,7 +315,7 @@ def end(run: RunDir) -> None:
 
 
 def _seconds(run: Parent, count: int) -> float | None:
-    """Seconds that a trial of `count` steps takes: the start of the first attempt, then median steps."""
+    """Seconds of a trial with `count` steps: the start of the first attempt, then median steps."""
     paces = [seconds for record in run.steps if (seconds := seconds_of(record.data)) > 0]
     numbers = run.run.attempt_numbers()
     if not paces or not numbers:

@@ -1,6 +1,6 @@
 """Verdicts of trials: forks of a flagged run from before the flag, one unchanged and one per fix; or of a failed run.
 
-All facts come from the run directories: a trial is a run whose run.yaml names its parent and the rule.
+All facts come from run directories: a trial is a run whose run.yaml names its parent and the rule.
 """
 
 import functools
@@ -37,12 +37,11 @@ GOING, UNFINISHED, INCONCLUSIVE = "running", "unfinished", "inconclusive"
 
 @dataclass(frozen=True)
 class TrialFacts:
-    """The facts of one trial: the level of the tried rule at its end, the worst level before, and other rules that
-    rose.
+    """The facts of one trial: level of the tried rule at its end, worst level before, and other new flags.
 
-    `critical` and `warned` are those of them at this level at its end; `last` is its last step, `planned` its planned
-    one; `scores` is its reward by step, `undoes` as in `Origin`, `started` in unix seconds, `release` the
-    number of good steps after which the flag clears.
+    `critical`, `warned`: the other flags at this level at its end. `last`, `planned`: its last and planned step.
+    `scores`: reward by step. `undoes` as in `Origin`. `started`: unix seconds. `release`: number of good steps that
+    clear the flag.
     """
 
     run: str
@@ -67,13 +66,13 @@ class TrialFacts:
 
     @property
     def own_reward(self) -> bool:
-        """Whether it changes the reward function, so that its rewards cannot be compared with those of the others."""
+        """Whether it changes the reward function, so that its rewards are not comparable."""
         return any(change.lstrip("+").startswith(("reward", "custom_reward")) for change in self.changes)
 
 
 @dataclass(frozen=True)
 class Arm:
-    """One trial and its verdict, with the reason as words. `reward` is its mean gain over the control run."""
+    """One trial and its verdict, with the reason in words. `reward`: its mean gain over the control run."""
 
     run: str
     changes: tuple[str, ...]
@@ -100,7 +99,7 @@ class Arm:
 class Trials:
     """The trials of one rule from one checkpoint of a run; the control run first, then the fixes, best first.
 
-    Those that isolate a failure have no control run, and ISOLATION as their rule.
+    Trials that isolate a failure have no control run, and the rule ISOLATION.
     """
 
     parent: str
@@ -110,7 +109,7 @@ class Trials:
 
 
 def trials_of(parent: str | None = None) -> list[Trials]:
-    """The trials of a run, of all runs when none is named; the newest first."""
+    """The trials of a run [default: of all runs], newest first."""
     groups: dict[tuple[str, str, int], list[TrialFacts]] = {}
     for run in all_runs():
         info = _trial_info(run)
@@ -138,17 +137,17 @@ def _isolated(facts: TrialFacts, failure: Failure | None) -> tuple[str, str]:
 
 
 def waiting_trials(parent: str | None = None) -> list[Queued]:
-    """The trials of a run that wait in the queue, of all runs when none is named."""
+    """The waiting trials of a run [default: of all runs]."""
     trials = [each for each in queued.entries() if each.origin and each.origin.trial]
     return [each for each in trials if parent is None or (each.origin and each.origin.run == parent)]
 
 
 def judge(trials: Sequence[TrialFacts], known: frozenset[str] = frozenset()) -> list[Arm]:
-    """The verdicts of the trials of one rule from one checkpoint; `known` are the rules that rose in their parent.
+    """The verdicts of the trials of one rule from one checkpoint; `known`: rules that rose in their parent.
 
-    A control run is stopped when its flag is back, since its parent shows which flags would have followed. Among equal
-    verdicts, trials come first whose reward no other one exceeds by more than the noise; then the one that undoes a
-    change, then the order of the plan.
+    A control run is stopped when its flag returns, since its parent shows which flags would have followed. Order among
+    equal verdicts: trials whose reward no other exceeds by more than the noise, then one that undoes a change, then the
+    order of the plan.
     """
     control = next((each for each in trials if each.control), None)
     order = (REPEATED, DIFFERENT, FIXED, PARTLY, HARMFUL, NO_EFFECT)
@@ -165,8 +164,8 @@ def judge(trials: Sequence[TrialFacts], known: frozenset[str] = frozenset()) -> 
 
 
 def settled(facts: TrialFacts) -> bool:
-    """Whether more steps would not change the verdict: the flag is CRITICAL again, or at WARN with too few left to
-    clear it, through which the control run goes for its rewards.
+    """Whether more steps would not change the verdict: the flag is CRITICAL again, or at WARN with too few steps left
+    to clear it. A control run at WARN continues for its rewards.
     """
     lasts = facts.level >= Level.WARN and facts.planned - facts.last < facts.release
     return facts.level == Level.CRITICAL or (lasts and not facts.control)
@@ -233,7 +232,7 @@ def _verdict(facts: TrialFacts, control: TrialFacts | None, known: frozenset[str
 
 
 def _trouble(control: TrialFacts, known: frozenset[str]) -> str:
-    """How the control run repeats the flags of its parent (`known`), in words; "" while it does not.
+    """How the control run repeats its parent's flags (`known`), in words; "" if it does not.
 
     Sampling on a GPU is not repeatable, so the control run may raise another one of several flags.
     """
@@ -244,7 +243,7 @@ def _trouble(control: TrialFacts, known: frozenset[str]) -> str:
 
 
 def worse_reward(scores: Series, control: Series) -> tuple[bool, float | None]:
-    """Whether the reward is worse than in the control run by more than the noise, and the mean difference.
+    """Whether the reward is worse than the control run's by more than the noise, and the mean difference.
 
     Steps are compared in pairs, as in `compare`: both trials see the same prompts. A non-finite reward is worse than a
     finite one.
@@ -270,7 +269,9 @@ def _trial_info(run: RunDir) -> RunInfo | None:
 
 @functools.lru_cache(maxsize=4096)
 def _of_trial(path: Path, written: int) -> RunInfo | None:
-    """Caches run.yaml: parsing takes 40 ms and a page reads all every few seconds; `written` changes with the file."""
+    """Caches run.yaml: parsing takes 40 ms, and a page reads all files every few seconds; `written` changes with the
+    file.
+    """
     if b"trial:" not in path.read_bytes():
         return None
     info = RunInfo.read(path)

@@ -1,4 +1,4 @@
-"""Reads the resolved configuration, which veRL's task runner pretty-prints before it starts."""
+"""Reads the resolved configuration, which veRL's task runner pretty-prints before its start."""
 
 import ast
 import json
@@ -22,10 +22,10 @@ _JSON = {b"None": b"null", b"True": b"true", b"False": b"false", b"nan": b"NaN",
 
 
 class ConfigCollector:
-    """Assembles the dump from the lines of its writer.
+    """Assembles the dump from its writer's lines.
 
-    Warnings of the same process come between them, and Ray breaks a line where the process paused. So lines that do
-    not start like Python data are not part of it, and the others are joined without line ends.
+    Warnings of the process come between them, and Ray breaks a line where the process paused. So lines that do not
+    start like Python data are skipped, and the others are joined without line ends.
     """
 
     def __init__(self, prefix: bytes) -> None:
@@ -35,7 +35,7 @@ class ConfigCollector:
         self._tries = _MOST_TRIES
 
     def add(self, raw: bytes) -> bool:
-        """Keeps a line if it is part of the dump, and returns whether it is."""
+        """Keeps a line of the dump; returns whether it is one."""
         match = self._data.match(raw)
         if match is None or self._room < 0:
             return False
@@ -45,7 +45,7 @@ class ConfigCollector:
 
     @property
     def failed(self) -> bool:
-        """Whether it ended in a bracket too often without being complete."""
+        """Whether it too often ended in a bracket without being complete."""
         return self._tries <= 0
 
     def read(self) -> dict[str, Any] | None:
@@ -56,7 +56,7 @@ class ConfigCollector:
 
 
 def _literal(text: bytes) -> Any:
-    """The value that `pprint` wrote; None if it is cut or odd. JSON takes a fraction of the time of Python's parser."""
+    """The value of a `pprint` text; None if truncated or invalid. JSON is far faster than Python's parser."""
     parts = text.split(b"'")  # code, string, code, ...: if it has no other quotes and escapes
     if b'"' not in text and b"\\" not in text and b"" not in parts[::2]:  # b"": a string in two parts
         code = b"'".join(parts[::2])
@@ -73,14 +73,14 @@ def _literal(text: bytes) -> Any:
 
 
 class _Numbers(ast.NodeTransformer):
-    """Turns the names `nan` and `inf` into numbers: `ast.literal_eval` refuses them."""
+    """Turns the names `nan` and `inf` into numbers, which `ast.literal_eval` refuses."""
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         return ast.Constant(float(node.id)) if node.id in ("nan", "inf") else node
 
 
 def flatten(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """Leaves by dotted veRL key; lists and empty mappings are leaves. The value of a secret is `***`."""
+    """Leaves by dotted veRL key; lists and empty mappings are leaves. Secret values are `***`."""
     flat: dict[str, Any] = {}
     branches: list[tuple[str, Mapping[str, Any]]] = [("", tree)]
     while branches:

@@ -1,4 +1,4 @@
-"""Logged lines without the number of their step: they are counted, and what grows from line to line orders them."""
+"""Logged lines without step numbers: counted, and ordered by values that grow from line to line."""
 
 import math
 from array import array
@@ -14,9 +14,9 @@ _COARSE, _NEAR = 0.02, 11  # gaps of values with two decimals that say nothing; 
 
 
 class Counted:
-    """The counted lines of a console, behind those `before`.
+    """The counted lines of a console, after those `before`.
 
-    `grown`: what grows, such as the epoch, at each line; `name` is its name.
+    `grown`: the growing value per line, such as the epoch; `name`: its name.
     """
 
     def __init__(self, framework: Framework, before: int = 0) -> None:
@@ -25,7 +25,7 @@ class Counted:
         self._framework, self._begun, self._every = framework, 0, framework.every
 
     def add(self, row: Mapping[str, float]) -> int:
-        """The number of the next line; a restart, before which nothing grew, continues where it was."""
+        """The number of the next line; a restart without earlier growth continues the count."""
         self.name = self.name or next((name for name in self._framework.grows if name in row), "")
         value = row.get(self.name, math.nan)
         if self.grown and value < self.grown[-1]:
@@ -35,7 +35,7 @@ class Counted:
         return self._before + len(self.grown)
 
     def end(self, row: Mapping[str, float]) -> None:
-        """The line that ends a training, which has its duration and its steps per second."""
+        """Takes in the final line of a training, with its duration and steps per second."""
         begun, self._begun = self._begun, len(self.grown)
         seconds, rate = (row.get(name, 0.0) for name in self._framework.rate or ("", ""))
         lines = self._begun - begun - self._first
@@ -53,13 +53,13 @@ class Counted:
         return Numbering(self._every, self._first and self._every != 1)
 
     def compared(self, later: "Counted") -> str:
-        """What shows whether a later part continues this one."""
+        """The evidence on whether a later part continues this one."""
         if not (self.name and self.name == later.name):
             return f"its lines lack {' and '.join(self._framework.grows)}"
         return f"{self.name} {later.grown[0]:g} at its first line, {self.grown[0]:g} to {self.grown[-1]:g} before"
 
     def place(self, later: "Counted") -> int | None:
-        """The lines of this part that come before a later one; None if that does not continue it."""
+        """The number of lines before a later part; None if it does not continue this one."""
         if not self.grown or not later.grown or self.name != later.name or later._from_start(0) is not False:
             return None
         value, gap = later.grown[0], (self.grown[-1] - self.grown[0]) / max(len(self.grown) - 1, 1)
@@ -68,7 +68,7 @@ class Counted:
         return bisect_left(self.grown, value)
 
     def _ratio(self, begun: int) -> float:
-        """What had grown at the first line of a part, in gaps between the next ones; nan where that is unknown."""
+        """The growth at the first line of a part, in intervals of its next lines; nan if unknown."""
         first, *others = self.grown[begun : begun + _NEAR] or (math.nan,)
         gap = (others[-1] - others[0]) / (len(others) - 1) if len(others) > 1 else 0.0
         coarse = gap < _COARSE and all(round(x, 2) == x for x in (first, *others))
@@ -79,12 +79,12 @@ class Counted:
         return self._ratio(0) < _FIRST
 
     def _from_start(self, begun: int) -> bool | None:
-        """Whether a part begins with the training; None where that is unknown."""
+        """Whether a part begins with the training; None if unknown."""
         ratio = self._ratio(begun)
         return None if math.isnan(ratio) else ratio < _ABOUT
 
 
 def _rounding(value: float) -> float:
-    """What the last printed digit may hide: of four significant ones, or of as many decimals as there are."""
+    """The rounding error of the last printed digit: of four significant ones, or of the present decimals."""
     decimals = len(repr(value).partition(".")[2].partition("e")[0])
     return 0.5 * 10.0 ** max(-decimals, math.floor(math.log10(value)) - 3)

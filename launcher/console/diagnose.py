@@ -1,9 +1,9 @@
-"""Finds why a run ended, from its console log: the true cause, which is rarely the last line.
+"""Finds why a run ended from its console log: the true cause, which is rarely the last line.
 
-The errors at the driver's end (after "Error executing job") come first. A symptom there, such as "Engine core
-initialization failed" or a collective operation that timed out, is traced to its cause in the lines of other processes
-and ranks: of the errors since the last step, the earliest that explains the later ones wins, and these are listed as
-its consequences. A run that finished, was stopped or still runs did not fail, whatever harmless tracebacks its log
+Errors at the driver's end (after "Error executing job") come first. A symptom there, such as "Engine core
+initialization failed" or a collective timeout, is traced to its cause in the lines of other processes and ranks: among
+the errors since the last step, the earliest one that explains the later ones wins, and these are listed as its
+consequences. A run that finished, was stopped or still runs did not fail, whatever harmless tracebacks its log
 contains.
 """
 
@@ -28,7 +28,7 @@ from launcher.record.attempt import MachineEnd
 from launcher.record.fix import Change, Fix
 
 STALLED = 90.0
-"""Seconds without a line after which a start-up that waits for CPUs counts as stalled."""
+"""Seconds without output after which a start-up that waits for CPUs counts as hanging."""
 
 _STOPPING = (signal.SIGINT, signal.SIGTERM)
 _SAYS = re.compile(r": |\(")  # between the type of an exception and its message
@@ -37,7 +37,7 @@ _OWN = (
     Fix("run `ppo-tui check PRESET` and `ppo-tui doctor`, which find most mistakes before the start"),
     Fix(changes=(Change("env.HYDRA_FULL_ERROR", "set", ("1",)),), why="for a complete traceback"),
 )
-"""What shows more of a failure of veRL."""
+"""Commands that show more about a failure of veRL."""
 
 
 def diagnose(
@@ -55,15 +55,15 @@ def diagnose(
 ) -> Diagnosis:
     """Reads the log, in chunks of any size, and returns why the run ended.
 
-    exit_code: of the driver, as a shell or as Popen returns it; None when unknown.
+    exit_code: the driver's, as in a shell or from Popen; None if unknown.
     requested_by: who requested the stop (exit.json); None without a request.
-    alive: whether the driver still runs; None when unknown, as for a log from elsewhere.
-    stalled_for: seconds since the log grew, when it may still grow.
+    alive: whether the driver still runs; None if unknown, as for a log from elsewhere.
+    stalled_for: seconds since the log grew, if it may still grow.
     steps_total: the planned last step, for a log without it.
-    settled: whether the last planned step is done, with its validation and checkpoint; None when unknown.
-    machine: what it showed at the end; without it, no reason is found that the log does not show.
-    framework: what wrote the log if not veRL; then causes and fixes that need veRL are left out.
-    versions: of the packages, as the run recorded them; those that the log prints are added.
+    settled: whether the last planned step is done, with validation and checkpoint; None if unknown.
+    machine: the machine at the end; without it, only the log can show a reason.
+    framework: the log's, if not veRL; causes and fixes that need veRL are then omitted.
+    versions: of packages, as recorded by the run; those printed in the log are added.
     """
     log = Evidence(framework)
     log.facts.versions = {name.lower(): str(version) for name, version in (versions or {}).items()}
@@ -78,7 +78,7 @@ def diagnose(
 
 
 def _with_context(log: Evidence, diagnosis: Diagnosis, code: int | None) -> Diagnosis:
-    """The diagnosis with what was left out of the log, the exit code, and who may have killed the run."""
+    """The diagnosis with unread parts of the log, the exit code, and who may have killed the run."""
     left_out = f" {log.left_out >> 20:,} MiB in the middle of the log were not read." if log.left_out else ""
     fixes = diagnosis.fixes
     if log.framework is not None:
@@ -96,7 +96,7 @@ def _with_context(log: Evidence, diagnosis: Diagnosis, code: int | None) -> Diag
 
 
 def errors_so_far(chunks: Iterable[bytes], framework: Framework | None = None) -> Diagnosis | None:
-    """The diagnosis of the errors in the log of a live run; None without errors."""
+    """The diagnosis of the errors in a live run's log; None without errors."""
     log = Evidence(framework)
     log.read(chunks)
     cause = _find_cause(log, None)
@@ -136,7 +136,7 @@ def _decide(
 
 
 def _open(log: Evidence, alive: bool | None, idle: float | None, settled: bool | None) -> Diagnosis:
-    """The diagnosis of a log that shows no failure of its driver."""
+    """The diagnosis of a log without a failure of its driver."""
     still = alive is None if idle is None else idle >= STALLED
     if still and (waits := endings.waiting(log)) is not None:
         return of_entry(log, waits[0], [waits[1]], waits[1].text)
@@ -158,7 +158,7 @@ def _open(log: Evidence, alive: bool | None, idle: float | None, settled: bool |
 
 
 def _failed(log: Evidence, code: int | None) -> Diagnosis:
-    """The diagnosis of a run that failed; of several programs in a log the first that ended is the cause."""
+    """The diagnosis of a failed run; among several programs in a log, the first that ended is the cause."""
     died, last = log.died, next((error.program for error in log.final_errors if error.program), "")
     if died is not None and last and last != died.program:
         known = likeliest((cause, died) for cause in died.causes if died.fits(cause))
@@ -168,7 +168,7 @@ def _failed(log: Evidence, code: int | None) -> Diagnosis:
 
 
 def _hidden(log: Evidence, symptom: Cause, shown: ErrorLine) -> ErrorLine | None:
-    """The exception without an entry that a symptom follows from, if the log has it."""
+    """The exception without an entry behind a symptom, if the log has it."""
     if not symptom.level.symptom:
         return None
     before = (each for each in log.unknown_errors if each.raised and each.quote.line < shown.quote.line)
@@ -177,7 +177,7 @@ def _hidden(log: Evidence, symptom: Cause, shown: ErrorLine) -> ErrorLine | None
 
 
 def _logged(log: Evidence, symptom: Cause, shown: ErrorLine) -> Iterator[ErrorLine]:
-    """The errors that a process from which a wrapper follows has logged without raising them."""
+    """Errors that a process logged without raising them, before a wrapper reported it."""
     if symptom.level is Level.WRAPPER:
         for line, text, source in log.facts.errors:
             own = symptom.line and re.match(symptom.line, text)
@@ -186,7 +186,7 @@ def _logged(log: Evidence, symptom: Cause, shown: ErrorLine) -> Iterator[ErrorLi
 
 
 def _find_cause(log: Evidence, code: int | None) -> Candidate | None:
-    """The entry that matches the end of a failed run best, with its line; None without a match."""
+    """The best matching entry for the end of a failed run, with its line; None without a match."""
     elsewhere = list(log.errors.values())
     final = likeliest((cause, error) for error in log.final_errors for cause in error.causes if error.fits(cause))
     if final is None and (log.final_errors or (code or 0) > 128):
@@ -205,7 +205,7 @@ def _explains(cause: Cause, other: Cause) -> bool:
 
 
 def _ended_the_run(log: Evidence, cause: Cause, error: ErrorLine, over: bool) -> bool:
-    """Whether this error most likely ended a run whose log stops; the error of a single prompt does not.
+    """Whether this error most likely ended a run whose log stops; an error of a single prompt does not.
 
     over: the run is known to have ended; otherwise possible symptoms do not count.
     """
@@ -216,7 +216,7 @@ def _ended_the_run(log: Evidence, cause: Cause, error: ErrorLine, over: bool) ->
 
 
 def _broken(log: Evidence) -> ErrorLine | None:
-    """The exception without an entry after which a log stops."""
+    """The first exception without an entry that no step followed, except those of prompts."""
     raised = (each for each in log.unknown_errors if each.raised and not log.survived(each))
     return next((each for each in raised if not re.match(_PROMPTS, each.source)), None)
 
@@ -237,7 +237,7 @@ def _behind(log: Evidence, symptom: Cause, shown: ErrorLine) -> Candidate | None
 
 
 def _explained(log: Evidence, cause: Cause, error: ErrorLine) -> Diagnosis:
-    """The diagnosis of a catalog entry: its line, further lines with details, then the symptom that it caused."""
+    """The diagnosis of a catalog entry: its line, lines with details, then the symptom that it caused."""
     shown = [error]
     names = {_name(error)}
     same = [error]
@@ -267,7 +267,7 @@ def _explained(log: Evidence, cause: Cause, error: ErrorLine) -> Diagnosis:
 
 
 def _ended(log: Evidence, shown: ErrorLine) -> list[Quote]:
-    """The exception that ended the run, if one that said something else is shown as its cause."""
+    """The exception that ended the run, if another one is shown as its cause."""
     raised = [error for error in log.final_errors if error.raised]
     ended = raised[-1:] if shown in raised else []
     said = f"{shown.message} {shown.told}"
@@ -275,7 +275,7 @@ def _ended(log: Evidence, shown: ErrorLine) -> list[Quote]:
 
 
 def _around(log: Evidence, symptom: Cause, error: ErrorLine, quotes: list[Quote]) -> list[Quote]:
-    """The lines of a symptom with those that may explain it: exceptions without an entry, lines logged as errors."""
+    """A symptom's lines with those that may explain it: exceptions without an entry, lines logged as errors."""
     before = [item.quote for item in log.unknown_errors if re.search(symptom.cause_in, item.source)]
     logged = [Quote(each.line, each.text) for each in log.facts.errors if each.line < error.quote.line][:1]
     gone = symptom.level in (Level.ABORT, Level.DEATH)  # without a message of its own
@@ -283,7 +283,7 @@ def _around(log: Evidence, symptom: Cause, error: ErrorLine, quotes: list[Quote]
 
 
 def _judged(log: Evidence, cause: Cause, error: ErrorLine, diagnosis: Diagnosis) -> Diagnosis:
-    """The diagnosis with its consequences and its confidence; of a symptom also what is known of its reason."""
+    """The diagnosis with consequences and confidence; for a symptom, also its possible reasons."""
     meaning = diagnosis.meaning + _others_on_the_gpu(log, error.message) + _after(log, error)
     hidden = _hidden(log, cause, error)
     if hidden is not None:
@@ -313,7 +313,7 @@ def _after(log: Evidence, error: ErrorLine) -> str:
 
 
 def _others_on_the_gpu(log: Evidence, message: str) -> str:
-    """Other holders of the GPU's memory: torch names only their pids."""
+    """Other holders of the GPU's memory; torch gives only their pids."""
     held = [
         f"{log.processes.get(int(pid), 'not a process of this log')} (pid {pid}) {size}"
         for pid, size in re.findall(r"Process (\d{1,9}) has ([\d.]+ .iB) memory in use", message)
@@ -326,7 +326,7 @@ def _name(error: ErrorLine) -> str:
 
 
 def _located(log: Evidence, root: ErrorLine) -> Diagnosis:
-    """A failure without an entry: where it happened, which setting runs that code, and what to search for."""
+    """A failure without an entry: its place, the setting that runs that code, and search words."""
     above = deciding(log, root)
     place = place_of(log, root, above)
     first = [above] if above is not None else []
@@ -363,7 +363,7 @@ def _unexplained(log: Evidence, code: int | None) -> Diagnosis:
 
 
 def _silent(log: Evidence, last: Quote | None) -> Diagnosis:
-    """A run without an exception: the lines that report an error, if there are any."""
+    """A run without an exception: its lines that report an error, if any."""
     repeated, named = log.facts.repeated, log.facts.named or next(iter(log.facts.errors), None)
     if named is not None:
         line, said, source = named

@@ -12,7 +12,7 @@ from launcher.record.problem import Evidence, Problem, Rival
 
 LONGEST = 400  # characters of one line of evidence
 UNKNOWN = "unknown"
-"""The cause of a failure that no entry of the catalog explains."""
+"""The cause of a failure without a catalog entry."""
 _COMMAND = re.compile(r"(`ppo-tui \w+ )RUN\b")
 _LOGGED = re.compile(r"^[A-Z]+ \d\d-\d\d [\d:]{8} \[[^\]]{1,80}\] ")  # the head of a line of vLLM
 
@@ -23,17 +23,17 @@ Confidence = Literal["exact", "likely", "unknown"]
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting of the run that turns the failing code on, or that the failing component depends on."""
+    """A setting that enables the failing code, or that the failing component depends on."""
 
     key: str
     value: str
-    """As the log has it; empty where the log does not have it."""
+    """The value in the log; empty if missing."""
     needed: str
-    """What it must be for this code to run: `KEY=True`, `KEY > 1`."""
+    """The required value for this code to run: `KEY=True`, `KEY > 1`."""
     decides: bool
-    """Whether the code runs only with it; otherwise its component depends on it."""
+    """Whether the code needs it; otherwise only its component depends on it."""
     without: str = ""
-    """A value with which the code does not run; empty if there is none that leaves the rest as it is."""
+    """A value that disables the code; empty if each also changes other things."""
 
     @property
     def rival(self) -> Rival:
@@ -46,17 +46,17 @@ class Setting:
 
 @dataclass(frozen=True)
 class Package:
-    """A package whose version matters, and what it fits."""
+    """A package with a decisive version, and its required range."""
 
     name: str
     version: str
     fits: str = ""
-    """The range that this veRL asks for, or the versions of veRL that ask for this version; empty when unknown."""
+    """This veRL's required range, or the veRL versions that require this version; empty if unknown."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a failure happened that no entry of the catalog explains."""
+    """The place of a failure without a catalog entry."""
 
     component: str = ""
     file: str = ""
@@ -71,7 +71,7 @@ class Place:
 
     @property
     def rows(self) -> tuple[tuple[str, str], ...]:
-        """Label and text of what is known."""
+        """Label and text of each known fact."""
         found = (f"{each.name} {each.version}{each.fits and f' ({each.fits})'}" for each in self.packages)
         where = f"{self.component}{self.file and f', {self.file}'}" if self.component else self.file
         rows = (("where", where), ("versions", ", ".join(found)), ("search", self.search))
@@ -80,7 +80,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Why a run ended. `cause` is an id of the catalog, or unknown, stopped, finished, running."""
+    """Why a run ended. `cause`: an id of the catalog, or unknown, stopped, finished, running."""
 
     cause: str
     title: str
@@ -89,23 +89,23 @@ class Diagnosis:
     """The decisive line first."""
     fixes: tuple[Fix, ...] = ()
     exit_code: int | None = None
-    """As a shell shows it (134, not -6); None when unknown."""
+    """As in a shell (134, not -6); None if unknown."""
     confidence: Confidence = "exact"
     place: Place | None = None
     rivals: tuple[Rival, ...] = ()
-    """The causes that the symptom can have, the leading one first, then those that are excluded."""
+    """Possible causes of the symptom, the leading one first, excluded ones last."""
     senders: tuple[tuple[str, str], ...] = ()
-    """After a SIGKILL, or the death of a process: what may have sent it, and what excludes that."""
+    """After a SIGKILL or the death of a process: its possible senders, and evidence against each."""
     lost: bool = False
-    """Whether neither the log nor the supervisor shows how the run ended."""
+    """Whether neither log nor supervisor shows how the run ended."""
     settings: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
-    """veRL key -> value as text, as far as the log has them."""
+    """veRL key -> value as text, as far as logged."""
     versions: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
-    """Package -> version, as the run recorded it or the log shows it."""
+    """Package -> version, as recorded or logged."""
 
     @property
     def failed(self) -> bool:
-        """Whether something went wrong; a run that finished, was stopped or still runs did not fail."""
+        """Whether the run failed; a run that finished, was stopped or still runs did not."""
         return self.cause not in ("finished", "stopped", "running")
 
     def problem(self, offers: Sequence[Offer]) -> Problem:
@@ -121,7 +121,7 @@ class Diagnosis:
         )
 
     def of_run(self, run: str) -> "Diagnosis":
-        """Inserts the run's name in the commands of the fixes, ready to be pasted."""
+        """Inserts the run's name in the commands of the fixes, for copying."""
 
         def named(text: str) -> str:
             return _COMMAND.sub(rf"\g<1>{run}", text)
@@ -145,7 +145,7 @@ class Diagnosis:
 
 
 def shorten(quotes: Iterable[Quote | None]) -> tuple[Quote, ...]:
-    """Each line once, cut, without vLLM's prefix, in the given order; None is left out."""
+    """Each line once, shortened, without vLLM's prefix, in the given order, without None."""
     kept = {quote.line: _LOGGED.sub("", quote.text, count=1).strip() for quote in quotes if quote is not None}
     return tuple(Quote(line, _cut(text)) for line, text in kept.items())
 

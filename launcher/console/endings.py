@@ -21,7 +21,7 @@ WORKERS = re.compile(r"TaskRunner|AgentLoop|RewardLoop|WorkerDict")
 
 
 def finished(log: Evidence) -> Diagnosis:
-    """The driver ended by itself without an error, perhaps before the planned end."""
+    """The driver ended without an error, perhaps before the planned end."""
     title, meaning, fixes = "Finished", "The run reached its last step.", list[Fix]()
     if log.over:
         title = f"Finished after step {log.step}"
@@ -52,7 +52,7 @@ def finished(log: Evidence) -> Diagnosis:
 
 
 def stopped(log: Evidence, shown: Quote | None) -> Diagnosis:
-    """A user or a program stopped the run; `shown` is the line that shows it. Earlier errors are added."""
+    """A user or program stopped the run; `shown`: the line that shows it. Adds earlier errors."""
     fixes: list[Fix] = []
     reached = f"after step {log.step}" if log.step else "before its first step"  # 0: validated only
     meaning = f"The run was stopped {reached}."
@@ -87,7 +87,7 @@ def stopped(log: Evidence, shown: Quote | None) -> Diagnosis:
 
 
 def vanished(log: Evidence) -> Diagnosis:
-    """A supervisor watched the end of the driver that it had adopted: neither an exit code nor the log shows it."""
+    """A supervisor saw the end of its adopted driver, but neither exit code nor log shows the reason."""
     reason = full_disk(None, log.machine)
     if reason is not None:
         return of_entry(log, reason, [log.quote("last")])
@@ -152,7 +152,7 @@ def running(log: Evidence, alive: bool | None) -> Diagnosis:
 
 
 def _engine(log: Evidence) -> Iterator[tuple[Quote, str]]:
-    """What the last lines of the engine and of the prompts show."""
+    """The state of the engine and the prompts, by their last lines."""
     if log.facts.engine is None:
         return
     quote, active, queued = log.facts.engine
@@ -167,7 +167,7 @@ def _engine(log: Evidence) -> Iterator[tuple[Quote, str]]:
 
 
 def _validation(log: Evidence) -> str:
-    """Whether the log has the validation of the step that never came, as far as its lines and settings show it."""
+    """Whether the log has the validation of the missing step, as far as its lines and settings show it."""
     if log.quote("validate") is not None:
         lacks = "scores were not printed" if log.quote("validation_generated") else "responses were not complete"
         return f" A validation began; its {lacks}."
@@ -183,14 +183,14 @@ def _validation(log: Evidence) -> str:
 
 
 def _unfinished(log: Evidence) -> tuple[Quote, int] | None:
-    """The last line since the last step that counts prompts, if some of them are unfinished, and their number."""
+    """The last line since the last step with unfinished prompts, and their number."""
     counts = log.quote("rollout_count")
     running = re.search(r"running: (\d+)", counts.text) if counts is not None else None
     return (counts, int(running[1])) if counts is not None and running is not None and int(running[1]) else None
 
 
 def _looking(log: Evidence) -> Iterator[Fix]:
-    """The processes whose stacks show more, one of each kind; of an engine without requests none."""
+    """The processes whose stacks to inspect, one per kind; none for an engine without requests."""
     idle = log.facts.engine is not None and not any(log.facts.engine[1:])
     first: dict[str, int] = {}
     for pid, source in log.processes.items():
@@ -202,7 +202,7 @@ def _looking(log: Evidence) -> Iterator[Fix]:
 
 
 def unended(log: Evidence) -> Diagnosis:
-    """The log of another framework shows no error. How a run of it ends is not known."""
+    """The log of another framework shows no error; its endings are unknown."""
     meaning = "The log has no error, and no line that ends the run."
     if log.step is not None:
         meaning += f" Its last step is {log.step}{f' of {log.total}' if log.total else ''}."
@@ -229,7 +229,7 @@ def without_signal(log: Evidence, ended: Diagnosis) -> Diagnosis:
 
 
 def complete(log: Evidence, settled: bool | None = None) -> bool:
-    """Whether the last step was reached; by the log, or as it is known to be `settled`."""
+    """Whether the last step was reached, by the log or by `settled`."""
     if log.over or (log.only_validates and log.quote("validated_first") is not None):
         return True
     if log.step is None and log.resumed is not None and (log.resumed == log.total or log.quote("closed") is not None):
@@ -244,7 +244,7 @@ def complete(log: Evidence, settled: bool | None = None) -> bool:
 
 
 def waiting(log: Evidence) -> tuple[Cause, Quote] | None:
-    """The resource for which Ray makes the start-up wait, with the line that shows it."""
+    """The resource that Ray's start-up waits for, with the line that shows it."""
     if log.ready:
         return None
     waits = likeliest(pair for pair in log.errors.values() if pair[0].waits)
@@ -257,7 +257,7 @@ def waiting(log: Evidence) -> tuple[Cause, Quote] | None:
 
 
 def hung(log: Evidence) -> Candidate | None:
-    """The cause of the error after the last step, if that error makes a run hang; else None."""
+    """The cause of the error after the last step, if such errors make a run hang; otherwise None."""
     step = log.quote("step")
     return likeliest(
         pair for pair in log.errors.values() if pair[0].hangs and (step is None or pair[1].quote.line > step.line)

@@ -1,4 +1,4 @@
-"""An entry of the catalog as the diagnosis of a run: filled from the message, with the fixes that this run can use."""
+"""A catalog entry as the diagnosis of a run: filled in from the message, with the fixes for this run."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 def of_entry(
     log: Evidence, cause: Cause, quotes: Iterable[Quote | None], message: str = "", error: ErrorLine | None = None
 ) -> Diagnosis:
-    """A catalog entry as a diagnosis, filled from the message that it matches."""
+    """A catalog entry as a diagnosis, filled in from its matching message."""
     words: dict[str, str] = {}
     for pattern in filter(None, (cause.raised, cause.line)):
         found = re.compile(pattern)
@@ -43,10 +43,10 @@ def of_entry(
 
 
 def fixes_for(log: Evidence, fixes: Sequence[Fix], shown: str, error: ErrorLine | None) -> tuple[list[Fix], bool]:
-    """The fixes that do something in this run; whether there is one without an open condition.
+    """The fixes that change something in this run, and whether one has no open condition.
 
-    `needs` of a fix has to match in the error, its frames, `KEY=VALUE` of the run or `device npu` (amd, nvidia).
-    Otherwise the fix comes last, or without a `when` not at all.
+    `needs` of a fix must match in the error, its frames, `KEY=VALUE` of the run or `device npu` (amd, nvidia).
+    Otherwise the fix comes last or, without a `when`, is omitted.
     """
     given = log.facts.given
     device = log.facts.device or "device nvidia"
@@ -60,7 +60,7 @@ def fixes_for(log: Evidence, fixes: Sequence[Fix], shown: str, error: ErrorLine 
 
 
 def _in_this_run(fix: Fix, given: Mapping[str, str]) -> Fix | None:
-    """The fix without changes of a critic that the run lacks, for the engine that it has; None if nothing is left."""
+    """The fix without changes for a missing critic or another engine; None if nothing is left."""
     lacks_critic = given.get("algorithm.adv_estimator", "gae") != "gae" and given.get("critic.enable") != "True"
     changes = tuple(each for each in fix.changes if not (lacks_critic and each.key.startswith("critic.")))
     if fix.changes and all(_idle(each, given) for each in changes):
@@ -71,7 +71,7 @@ def _in_this_run(fix: Fix, given: Mapping[str, str]) -> Fix | None:
 
 
 def _idle(change: Change, given: Mapping[str, str]) -> bool:
-    """Whether it sets what the run has already, or removes what the run does not have."""
+    """Whether it sets an existing value, or removes a missing one."""
     key = change.key.lstrip("+")
     if change.operation == "remove":
         return bool(given) and key not in given and not key.startswith("env.")

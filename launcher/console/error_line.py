@@ -1,4 +1,4 @@
-"""A line of a log that may show why its run ended, and which of several is the likeliest."""
+"""A line of a log that may show why its run ended, and the choice among several."""
 
 import functools
 import re
@@ -15,31 +15,31 @@ _regex = functools.cache(re.compile)
 
 @dataclass
 class ErrorLine:
-    """A line that may show the cause of the run's end, with its context."""
+    """A line that may show why the run ended, with its context."""
 
     quote: Quote
     message: str
     source: str
     causes: tuple[Cause, ...]
-    """The entries of the catalog whose text it contains, regardless of their `where`."""
+    """Catalog entries with matching text, regardless of their `where`."""
     raised: bool
-    """Whether it is the exception of a traceback."""
+    """Whether it is a traceback's exception."""
     context: str
     remote_call: Quote | None = None
     frame: Quote | None = None
-    """The frame where it was raised: the last one of the highest owner."""
+    """The raising frame: the last one of the highest owner."""
     owner: Owner = Owner.LIBRARY
     config_key: Quote | None = None
     told: Quote | None = None
-    """A further line of its message that shows what happened, if the first does not."""
+    """A later line of its message that describes the error, if the first does not."""
     calls: tuple[str, ...] = ()
-    """The frames and remote calls that led to it, the innermost last."""
+    """The frames and remote calls before it, innermost last."""
     codes: Mapping[str, str] = field(default_factory=dict)
-    """The line of code of each frame."""
+    """The code line of each frame."""
 
     @property
     def whole(self) -> str:
-        """Its message; of one that says little, such as a bare AssertionError, with the line of code."""
+        """Its message; if unspecific, such as a bare AssertionError, with the code line."""
         code = self.codes.get(self.calls[-1], "") if self.calls and _THIN.match(self.message) else ""
         return f"{self.message.rstrip(':')}: {code}" if code else self.message
 
@@ -51,7 +51,7 @@ class ErrorLine:
 
     @property
     def own_call(self) -> str:
-        """The same as in `calls`."""
+        """`own` in the form of `calls`."""
         return f"{frame['path']}:{frame['function']}" if (frame := self._own_frame) else ""
 
     @property
@@ -60,12 +60,12 @@ class ErrorLine:
 
     @property
     def program(self) -> str:
-        """The file that was run, if the exception left it and so ended the program."""
+        """The program file, if the exception left it and so ended the program."""
         first = self.calls[0] if self.calls else ""
         return first if first.endswith((":<module>", ":_run_module_as_main")) else ""
 
     def fits(self, cause: Cause) -> bool:
-        """Whether its context matches the `where` of this cause, and contradicts it nowhere."""
+        """Whether its context matches the `where` of this cause, and not its `unless`."""
         whole = f"{self.context}\n{self.message}"
         if cause.unless and _regex(cause.unless).search(whole):
             return False
@@ -76,5 +76,5 @@ Candidate = tuple[Cause, ErrorLine]
 
 
 def likeliest(candidates: Iterable[Candidate]) -> Candidate | None:
-    """The entry closest to the root, with the first line that shows it."""
+    """The entry closest to the root, with its first line."""
     return min(candidates, key=lambda pair: (pair[0].level, pair[1].quote.line, pair[0].place), default=None)

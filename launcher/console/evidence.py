@@ -1,4 +1,4 @@
-"""One pass over a console log that collects all possible explanations of the run's end, in bounded memory."""
+"""Collects all possible explanations of a run's end in one pass over its console log, in bounded memory."""
 
 import functools
 import re
@@ -37,17 +37,17 @@ _regex = functools.cache(re.compile)
 
 
 class Evidence:
-    """The evidence in one log; `read` is called once."""
+    """The evidence in one log; call `read` once."""
 
     def __init__(self, framework: Framework | None = None) -> None:
-        """`framework` wrote the log, if not veRL."""
+        """`framework`: the log's, if not veRL."""
         self.framework = framework
         self._form = FormReader(framework) if framework is not None else None
         self._catalogue = tuple(cause for cause in catalogue() if framework is None or not cause.of_verl)
         self.left_out = 0
-        """Bytes of a large log that were not read."""
+        """Unread bytes of a large log."""
         self.machine: MachineEnd | None = None
-        """What the machine showed at the end."""
+        """The state of the machine at the end."""
         self._scanner = Scanner(metrics=False)
         self._known: dict[str, tuple[Cause, ...]] = {}  # the entries that the text of an exception matches
         self._restart()
@@ -56,11 +56,11 @@ class Evidence:
         self.step: int | None = None
         self.total: int | None = None
         self.progress: tuple[int, int] | None = None
-        """Steps done and the total, from the progress bar."""
+        """Completed steps and the total, from the progress bar."""
         self.saved: str | None = None
         """The folder of the last checkpoint."""
         self.resumed: int | None = None
-        """The step of the checkpoint from which training continued."""
+        """The checkpoint's step from which training continued."""
         self.only_validates = False
         self.failed_prompts = 0
         self.ready = False
@@ -69,45 +69,45 @@ class Evidence:
         self.final_errors: list[ErrorLine] = []
         """The errors of the driver since its last traceback."""
         self.chained = False
-        """Whether the final errors contain a "direct cause", so that the first exception is the root."""
+        """Whether the final errors contain a "direct cause", which makes the first exception the root."""
         self.died: ErrorLine | None = None
-        """The exception with which a program of the log ended before the last one began."""
+        """The exception that ended an earlier program of the log."""
         self.errors: dict[str, Candidate] = {}
-        """By id of the cause: its first line elsewhere since the last step, or its first line of all."""
+        """Cause id -> its first line elsewhere since the last step; otherwise its first line."""
         self.unknown_errors: list[ErrorLine] = []
-        """The first exceptions elsewhere that match no entry."""
+        """The first exceptions elsewhere without an entry."""
         self.facts = RunFacts()
-        """Settings, versions and lines that decide an error."""
+        """Settings, versions and decisive lines."""
         self.processes: dict[int, str] = {}
-        """The writers of the log, by pid."""
+        """Writers of the log, by pid."""
         self.nodes: dict[int, str] = {}
-        """Their addresses, as far as the log has them."""
+        """Their addresses, as far as logged."""
         self._lines: dict[str, Marked] = {}
         self._ending = False  # the driver has printed a traceback, and no sign of life since
         self._repeated = False
         self._tracebacks: dict[Writer, Traceback] = {}
         self._messages: dict[Writer, _Message] = {}
         self._raised: dict[Writer, list[ErrorLine]] = {}
-        """The last exception of a process, after those in whose handling it was raised."""
+        """The last exception of a process, after those that it was handling."""
         self._folders = Folders()
 
     @property
     def over(self) -> bool:
-        """Whether another framework has printed that its training is over."""
+        """Whether another framework printed the end of its training."""
         return self._form is not None and self._form.over
 
     def in_steps(self, text: str) -> str:
-        """A text in which the numbers of lines without a step are those of their steps, as far as these are known."""
+        """A text with step numbers instead of line numbers, as far as known."""
         counted = self._form.counted if self._form is not None else None
         return text if counted is None else counted.numbering.text(text)
 
     def quote(self, mark: str) -> Quote | None:
-        """The first line with a mark; the last "step" and "progress"; the last of a step; "last" is the last of all."""
+        """The first line with a mark; for "step" and "progress" the last one; "last" is the last line."""
         line = self._lines.get(mark)
         return None if line is None else _quote(line)
 
     def read(self, chunks: Iterable[bytes]) -> None:
-        """Reads a log; of one larger than 24 MB the parts that `launcher.console.excerpt` selects."""
+        """Reads a log; over 24 MB, only the parts selected by `launcher.console.excerpt`."""
         for part in parts(chunks):
             if part.read:
                 self._read(self._scanner.feed(part.data))
@@ -166,7 +166,7 @@ class Evidence:
             self._add(self._error(line, text, causes))
 
     def _take_config_or_step(self, line: Marked) -> bool:
-        """Whether the line has the configuration, or the metrics of a step; a run that logs them continues."""
+        """Whether the line has the configuration or a step's metrics; a run that logs them continues."""
         if line.config is not None:
             self._lines["config_ends"] = line
             self.only_validates = line.config.get("trainer.val_only") is True
@@ -277,7 +277,7 @@ class Evidence:
         return traceback
 
     def _begin_traceback(self, line: Marked, *calls: str) -> None:
-        """A traceback of any process begins here or in the next line."""
+        """Starts a traceback of any process, here or in the next line."""
         traceback = self._traceback(line)
         traceback.begin(line.piece[0], *calls)
         ignored, traceback.ignored = traceback.ignored, False
@@ -318,7 +318,7 @@ class Evidence:
             self._messages[line.writer] = _Message(error)
 
     def _matching(self, text: str) -> tuple[Cause, ...]:
-        """The entries whose `raised` matches the text of an exception."""
+        """Entries whose `raised` matches an exception's text."""
         causes = self._known.get(text)
         if causes is None:
             causes = tuple(cause for cause in self._catalogue if cause.raised and _regex(cause.raised).search(text))
@@ -328,7 +328,7 @@ class Evidence:
         return causes
 
     def _continue(self, message: "_Message", line: Marked, text: str) -> bool:
-        """Whether a line continues the message of the exception before it, which then may match an entry."""
+        """Whether a line continues the message of the previous exception, which may then match an entry."""
         if text.startswith('  File "') or remote_method(text) is not None or is_exception(text):
             return False
         error, text = message.error, text.strip()[:LONGEST]
@@ -368,20 +368,20 @@ class Evidence:
             self.unknown_errors.append(error)
 
     def survived(self, error: ErrorLine) -> bool:
-        """Whether a step was done after this error."""
+        """Whether a step was completed after this error."""
         step = self._lines.get("step")
         return step is not None and error.quote.line < step.piece[0]
 
 
 class _Message(NamedTuple):
-    """An exception whose message may continue, and the maximum number of further lines."""
+    """An exception whose message may continue, and its maximum number of further lines."""
 
     error: ErrorLine
     room: int = MESSAGE_LINES
 
 
 def _after_head(raw: bytes, begin: int, start: int) -> tuple[int, bool]:
-    """Where the text of a line starts after the heads of loggers that begin it, and whether one is an error's."""
+    """Start of a line's text after the heads of loggers, and whether one is an error's."""
     head = _LOG_HEAD.match(raw, start) if raw[start : start + 1] in _LOG_HEAD_STARTS else None
     end = start if head is None else head.end()
     return end, _ERROR_HEAD.search(raw[begin:end]) is not None

@@ -1,4 +1,4 @@
-"""Selects the parts of a large log to read: its beginning, its end, and the errors and steps between them."""
+"""Selects the parts of a large log to read: its beginning, its end, and errors and steps between them."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -11,14 +11,14 @@ _TROUBLE = (b"Traceback (most", b"Error", b"out of memory", b"NCCL", b"SIGTERM",
 
 
 class Part(NamedTuple):
-    """Consecutive whole lines of a log, to be read or only counted."""
+    """Consecutive whole lines of a log, either read or only counted."""
 
     data: bytes
     read: bool
 
 
 def parts(chunks: Iterable[bytes]) -> Iterator[Part]:
-    """Divides a log to read HEAD + MIDDLE + TAIL bytes and a line per block; at most TAIL bytes are in memory."""
+    """Divides a log: HEAD + MIDDLE + TAIL bytes and one line per block are read; at most TAIL bytes are in memory."""
     head, room = HEAD, MIDDLE
     waiting: deque[bytes] = deque()
     held = 0
@@ -41,7 +41,7 @@ def parts(chunks: Iterable[bytes]) -> Iterator[Part]:
 
 
 def _last_step(block: bytes) -> Iterator[Part]:
-    """Leaves out a block except for its last step line."""
+    """Skips a block except for its last step line."""
     at = block.rfind(_STEP)
     begin = block.rfind(b"\n", 0, at) + 1 if at >= 0 else len(block)
     end = block.find(b"\n", at) + 1 if at >= 0 else 0
@@ -50,7 +50,7 @@ def _last_step(block: bytes) -> Iterator[Part]:
 
 
 def _blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Whole lines, about 256 KiB at a time; a longer line comes in pieces."""
+    """Whole lines in blocks of about 256 KiB; a longer line comes in pieces."""
     rest = b""
     for chunk in chunks:
         rest += chunk

@@ -1,4 +1,4 @@
-"""Reads steps from the lines and rows of other frameworks' logs, as their tables describe them."""
+"""Reads steps from other frameworks' logs, by their tables."""
 
 import contextlib
 import functools
@@ -27,7 +27,7 @@ _OPEN = 64  # steps that are incomplete at a time
 
 
 class FormStep(NamedTuple):
-    """A step under our names. `line` and `offset` are the place where it began, `t` its time, 0 where unknown."""
+    """A step under our names. `line`, `offset`: its place. `t`: its time, 0 if unknown."""
 
     step: int
     data: dict[str, float]
@@ -46,22 +46,22 @@ class _Open:
 
 
 class Joiner:
-    """Joins the rows of each step: of several updates the mean, of repeated metrics the last one.
+    """Joins the rows of each step: the mean over several updates, the last one of repeated metrics.
 
-    Where the numbers fall, another attempt was appended: its steps are handed out again.
+    Falling numbers mean an appended attempt: its steps are returned again.
     """
 
     def __init__(self, framework: Framework, before: int = 0) -> None:
-        """`before`: lines of earlier parts that counted lines continue."""
+        """`before`: lines of earlier parts, whose count is continued."""
         self._framework = framework
         self.counted, self.numbered = Counted(framework, before), False
-        """The lines without a number; whether there were lines with one."""
+        """The lines without a number; whether others have one."""
         self._open: dict[int, _Open] = {}
         self._now: int | None = None  # the step that was begun last
         self._ahead: dict[str, float] = {}  # of the step that the next number begins
         self._newest: dict[str, int] = {}  # by the first metric of a row
         self.last = -1
-        """The step that was handed out last."""
+        """The last returned step."""
         self._always: frozenset[str] | None = None  # metrics of every step so far
         self._seen = 0
 
@@ -106,7 +106,7 @@ class Joiner:
         return before + (self._take(max(whole, ahead)) if min(self._open) <= max(whole, ahead) else [])
 
     def _again(self, row: Mapping[str, float], step: int) -> bool:
-        """Whether a metric of the training comes for an earlier step than before: another attempt was appended."""
+        """Whether a training metric belongs to an earlier step: another attempt was appended."""
         name = next(iter(row), "")
         newest, self._newest[name] = self._newest.get(name, 0), step
         if step >= newest - 1:  # processes may print a step one after another
@@ -117,14 +117,14 @@ class Joiner:
         return again
 
     def _counted(self, row: Mapping[str, float], step: int | None) -> int | None:
-        """The number of a row that has none: it begins a step if it has a metric of every step."""
+        """The number of an unnumbered row: it starts a step if it has a metric of every step."""
         if row.keys().isdisjoint(self._framework.ends):
             return self._now
         after = (self._now or 0) + 1
         return max(step, after) if step is not None else after
 
     def close(self) -> list[FormStep]:
-        """The steps that are incomplete."""
+        """The incomplete steps."""
         return self._take(LARGEST_STEP, cut=True)
 
     def _take(self, upto: int, *, cut: bool = False) -> list[FormStep]:
@@ -151,7 +151,7 @@ def _judged(names: tuple[str, ...]) -> frozenset[str]:
 
 
 class FormLine(NamedTuple):
-    """What a line of a form has: the number of its step and their total, its metrics, or a setting."""
+    """The content of a line: step number and total, metrics, or a setting."""
 
     numbers: Numbers
     step: int | None
@@ -161,7 +161,7 @@ class FormLine(NamedTuple):
 
 
 class FormReader:
-    """Reads the lines of one framework's console. `settings` are those that it printed, under its names."""
+    """Reads one framework's console lines. `settings`: printed settings, under its names."""
 
     def __init__(self, framework: Framework, before: int = 0) -> None:
         self.framework = framework
@@ -182,7 +182,7 @@ class FormReader:
         self._over = -1  # the last step before the line that ends the training
 
     def find(self, piece: Piece) -> FormLine | None:
-        """The content of a piece; None for one of another form."""
+        """The content of a piece; None for another form."""
         number, _, raw, _ = piece
         prefix = PREFIX.match(raw)
         text = clean_text(raw, prefix.end() if prefix else 0)
@@ -194,9 +194,9 @@ class FormReader:
         return None
 
     def parts(self, data: bytes, at: int) -> tuple[FormLine, int] | None:
-        """What the next lines have together if they are parts of one step, as most of such a log, and their end.
+        """The joint content of the next lines if they are parts of one step, as in most such logs, and their end.
 
-        None where they must be read one by one: a writer changes, a line is damaged, a metric counts for itself.
+        None if they must be read one by one: a writer changes, a line is damaged, or a metric is complete by itself.
         """
         if self._run < 0 or (self._singly[0] is data and at < self._singly[1]):
             return None
@@ -244,7 +244,7 @@ class FormReader:
         return FormLine(form.numbers, step, total, row)
 
     def take(self, line: FormLine, piece: Piece) -> list[FormStep]:
-        """The steps that a line completes."""
+        """The steps completed by a line."""
         if line.setting is not None:
             self.settings[line.setting[0]] = line.setting[1]
             return []
@@ -256,12 +256,12 @@ class FormReader:
 
     @property
     def counted(self) -> Counted | None:
-        """The lines of steps, if none has a number."""
+        """The step lines, if none has a number."""
         return self._join.counted if self._join.counted.grown and not self._join.numbered else None
 
     @property
     def over(self) -> bool:
-        """Whether the line that ends the training was read, and no step since."""
+        """Whether the final line of the training was read, without later steps."""
         return -1 < self._over == self._join.last
 
     def close(self) -> list[FormStep]:
@@ -269,7 +269,7 @@ class FormReader:
 
 
 def names_in(text: str, tables: Mapping[str, Framework]) -> Iterator[tuple[str, LineForm, dict[str, float]]]:
-    """The tables whose lines `text` may be one of, by their names; its form and its metrics."""
+    """The tables, line forms and metrics that match `text` by its names."""
     for name, framework in tables.items():
         for form in framework.lines:
             if form.hint in text and form.body == "metrics" and (found := _compiled(form.match).match(text)):
@@ -280,7 +280,7 @@ def names_in(text: str, tables: Mapping[str, Framework]) -> Iterator[tuple[str, 
 
 
 def _is_part(form: LineForm, match: re.Pattern[str]) -> bool:
-    """Whether a line of the form has some of a step's metrics and nothing else; a dict has all of them."""
+    """Whether a line of this form has only some of a step's metrics; a dict has all of them."""
     some = form.numbers == "part" and form.body == "metrics" and "{" not in form.hint
     return some and "body" in match.groupindex and "step" not in match.groupindex
 
@@ -290,7 +290,7 @@ _compiled = re.compile  # with a cache of its own
 
 @functools.lru_cache(maxsize=256)
 def _reads(form: LineForm) -> Callable[[str], dict[str, float]]:
-    """What reads the metrics in the body of a line."""
+    """A function that reads the metrics in a line's body."""
     if not form.pair:
         return dict_row
     pair = re.compile(form.pair)
@@ -301,13 +301,13 @@ def _reads(form: LineForm) -> Callable[[str], dict[str, float]]:
 
 
 def _entries(bodies: Sequence[str]) -> dict[str, float]:
-    """The numbers of lines that each have one entry of a dict; empty for others."""
+    """The numbers of lines with one dict entry each; empty for others."""
     row = dict_row("{" + " ".join(bodies).rstrip("},") + "}") if all(bodies) else {}
     return row if len(row) == len(bodies) else {}
 
 
 def dict_row(body: str) -> dict[str, float]:
-    """The numbers by key of a dict that Python or JSON printed; of a cut dict, the complete ones."""
+    """The numbers by key of a dict printed by Python or JSON; of a truncated dict, the complete ones."""
     text = body.rstrip()
     if text.startswith("{"):
         if not text.endswith("}"):
@@ -318,7 +318,7 @@ def dict_row(body: str) -> dict[str, float]:
 
 
 def numbers(row: Mapping[str, Any]) -> dict[str, float]:
-    """The numbers among values: null is nan, and numbers may be words."""
+    """The numeric values: null is nan, and numbers may be words."""
     kinds = set(map(type, row.values()))
     if kinds == {float}:
         return dict(row)

@@ -1,9 +1,9 @@
-r"""Splits the bytes of a console log, cut anywhere, into clean lines with their exact place in the file.
+r"""Splits a console log's bytes, in any chunks, into clean lines with their exact place in the file.
 
-Ray, vLLM and tqdm add to a line: `\x1b[36m(Actor pid=1, ip=10.0.0.2)\x1b[0m text`, several such prefixes one after
-the other, progress bars redrawn with `\r`. mpirun and torchrun put the rank before all of them. Prefixes are matched
-as bytes: the rest of a line is decoded and cleaned only when it is needed. A bar does not end its line, so what is
-printed next follows it there: both are lines of their own.
+Ray, vLLM and tqdm add to a line: `\x1b[36m(Actor pid=1, ip=10.0.0.2)\x1b[0m text`, several such prefixes in a row,
+progress bars redrawn with `\r`. mpirun and torchrun put the rank before all of them. Prefixes are matched as bytes: the
+text is decoded and cleaned only on demand. A bar does not end its line, so that later output follows it there: both
+count as separate lines.
 """
 
 import re
@@ -50,7 +50,7 @@ _BAR = re.compile(
 )
 _LAST_BAR = re.compile(rb"(?:  [0-9]| [0-9]{2}|100)%%%b%b\Z" % (_BAR_REST, _BLANK))
 BEHIND_BARS = tuple(re.compile(rb"%b%b(?=\S)" % (bar, _BLANK)) for bar in (b"%" + _BAR_REST, _BAR_OPEN))
-"""Each match ends where text follows a progress bar."""
+"""Matches end where text follows a progress bar."""
 
 
 class Writer(NamedTuple):
@@ -63,12 +63,12 @@ class Writer(NamedTuple):
 class Line(NamedTuple):
     """One line of a console log.
 
-    `number` counts newlines from 1, `offset` is the byte where the line starts. `source` is the Ray actor or
-    process that wrote it ("TaskRunnerV1"; of nested ones the innermost, "EngineCore"), "worker" before Ray has
-    its name, "" for the driver; `pid` is 0 when unknown. `text` has neither prefix nor escapes.
+    `number` counts newlines from 1; `offset` is the byte where the line starts. `source`: the Ray actor or process that
+    wrote it ("TaskRunnerV1"; for nested ones the innermost, "EngineCore"), "worker" before Ray has its name, "" for the
+    driver. `pid` is 0 if unknown. `text` has neither prefix nor escapes.
 
-    The parts of a line between carriage returns are lines of their own with the same number: on a terminal
-    the later one overwrites the earlier. So are progress bars, and the text next to them.
+    Parts of a line between carriage returns are separate lines with the same number: on a terminal the later one
+    overwrites the earlier. So are progress bars, and the text next to them.
     """
 
     number: int
@@ -84,7 +84,9 @@ Piece = tuple[int, int, bytes, bytes]
 
 
 class PieceSplitter:
-    r"""Cuts bytes into pieces at `\n`, `\r` and progress bars, wherever the chunks end."""
+    r"""Cuts bytes into pieces at `
+    `, `\r` and progress bars, for any chunks.
+    """
 
     def __init__(self) -> None:
         self._number = 1
@@ -95,7 +97,7 @@ class PieceSplitter:
         self._lead: bytes | None = None  # None in the first part of a line
 
     def feed(self, data: bytes) -> list[Piece]:
-        """The pieces that `data` completes."""
+        """The pieces completed by `data`."""
         end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
         if not end:
             self._keep(data)
@@ -121,7 +123,7 @@ class PieceSplitter:
         return pieces
 
     def split(self, data: bytes) -> tuple[list[Piece], "Block", list[Piece]]:
-        """Like `feed`, but leaves whole lines uncut: the pieces before them, the lines, the pieces after them."""
+        """As `feed`, but leaves whole lines uncut: the pieces before them, the lines, the pieces after them."""
         first = 0
         if self._parts or self._dropped or self._lead is not None:
             first = data.find(b"\n") + 1 or len(data)
@@ -133,13 +135,13 @@ class PieceSplitter:
         return before, block, self.feed(data[last:])
 
     def skip(self, data: bytes) -> None:
-        """Counts lines without reading them. A line whose beginning was fed is lost."""
+        """Counts lines without reading them. A line with an earlier beginning is lost."""
         self._number += data.count(b"\n")
         self._offset += sum(map(len, self._parts)) + self._dropped + len(data)
         self._parts, self._room, self._dropped, self._lead = [], LONGEST, 0, None
 
     def _returns(self, line: bytes, number: int, offset: int, dropped: int, pieces: list[Piece]) -> None:
-        """Adds the parts of a line that has carriage returns, without empty ones."""
+        """Adds the nonempty parts of a line with carriage returns."""
         for part in line.split(b"\r"):
             if part:
                 pieces += _pieces(number, offset, part[:LONGEST], self._lead or b"")
@@ -163,14 +165,14 @@ class PieceSplitter:
 
 
 class Block:
-    """Whole lines of a log, from which single lines are taken. `at` is the start of the next one in `data`."""
+    """Whole lines of a log for taking single lines. `at`: start of the next one in `data`."""
 
     def __init__(self, data: bytes, number: int, offset: int) -> None:
         self.data, self.at = data, 0
         self._number, self._offset = number, offset
 
     def go_to(self, place: int) -> None:
-        """Moves on to the line that contains the byte `place`."""
+        """Moves to the line with the byte `place`."""
         start = self.data.rfind(b"\n", self.at, place) + 1 or self.at
         self._number += self.data.count(b"\n", self.at, start)
         self.at = start
@@ -213,7 +215,7 @@ class LineSplitter:
 
 
 def _pieces(number: int, offset: int, raw: bytes, lead: bytes) -> list[Piece]:
-    """A piece; of one with progress bars, the bars and the texts behind and before them."""
+    """A piece; around progress bars, the bars and the texts between them."""
     if _BAR_HINTS[0] not in raw and _BAR_HINTS[1] not in raw:
         return [(number, offset, raw, lead)]
     cuts = [0]
@@ -231,7 +233,7 @@ def is_bar(raw: bytes) -> bool:
 
 
 def clean_line(piece: Piece, hide: Callable[[str], str] = redact) -> Line:
-    """The line of a piece, without escapes and what `hide` hides: secrets."""
+    """The line of a piece, without escapes and the secrets that `hide` hides."""
     number, offset, raw, lead = piece
     prefix = PREFIX.match(raw)
     assert prefix is not None  # it also matches the empty text
@@ -240,13 +242,13 @@ def clean_line(piece: Piece, hide: Callable[[str], str] = redact) -> Line:
 
 
 def prefix_of(raw: bytes) -> bytes:
-    """What Ray, mpirun or torchrun put before a line."""
+    """The prefix of Ray, mpirun or torchrun before a line."""
     match = PREFIX.match(raw)
     return match[0] if match else b""
 
 
 def clean_text(raw: bytes, start: int) -> str:
-    """The text of a line starting at a byte, without escapes."""
+    """The text of a line from a byte on, without escapes."""
     raw = raw[start:]
     text = raw.decode(errors="replace")
     others = raw.translate(None, _PRINTABLE)
@@ -255,14 +257,14 @@ def clean_text(raw: bytes, start: int) -> str:
 
 @lru_cache(maxsize=1024)
 def _harmless(others: bytes) -> bool:
-    """Whether a text may contain these characters besides ASCII: most lines of a log have the same ones."""
+    """Whether these non-ASCII characters are allowed; cached, as most lines have the same ones."""
     text = others.decode(errors="replace")
     return clean(text) == text
 
 
 @lru_cache(maxsize=4096)
 def writer_of(prefix: bytes, lead: bytes = b"") -> Writer:
-    """The process that wrote a line, from its prefix or else from `lead`, the prefix of the whole line."""
+    """The writer of a line, from its prefix or from `lead`, the prefix of the whole line."""
     match = PREFIX.fullmatch(prefix)
     mpi, rank, name, pid, daemon = match.groups() if match else (None,) * 5
     if daemon:

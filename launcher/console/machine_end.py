@@ -1,4 +1,4 @@
-"""What the records of the machine prove about the end of a run: whose signal 9 it was, and that a disk was full."""
+"""Proofs about the end of a run from the machine's records: the sender of signal 9, and a full disk."""
 
 import signal
 from dataclasses import replace
@@ -13,7 +13,7 @@ _OOM, _NOT_OOM = "host-oom-killed", "killed-not-oom"
 
 
 def proven(cause: Cause, machine: MachineEnd | None) -> Cause:
-    """The cause that the records prove, with these records in its meaning.
+    """The cause with proofs from the records in its meaning.
 
     A killed or vanished process counts as out of memory only if the kernel counted an OOM kill or, after signal 9,
     memory was full.
@@ -41,7 +41,9 @@ def _memory(machine: MachineEnd) -> str:
 
 
 def senders(cause: str, machine: MachineEnd | None, *, watched: bool) -> tuple[tuple[str, str], ...]:
-    """What may have sent SIGKILL, and what excludes it. `watched`: the driver ended below its first supervisor."""
+    """Possible senders of SIGKILL, and the evidence against each. `watched`: the driver ended under its first
+    supervisor.
+    """
     deaths = {each.id for each in catalogue() if each.level is Level.DEATH}
     if machine is None or cause not in {KILLED, _NOT_OOM, _OOM} | deaths:
         return ()
@@ -61,7 +63,7 @@ def senders(cause: str, machine: MachineEnd | None, *, watched: bool) -> tuple[t
 
 
 def full_disk(code: int | None, machine: MachineEnd | None) -> Cause | None:
-    """The cause of a run that ended without an error line on a full disk, or crashed: veRL's CPU toy does so there."""
+    """The cause of a run that crashed, or ended without an error line, on a full disk, as veRL's CPU toy does."""
     disk = machine.full_disk if machine is not None else None
     if disk is None or ((code or 0) > 128 and code not in _CRASHES):
         return None

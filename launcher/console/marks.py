@@ -1,7 +1,7 @@
-"""Recognizes lines of the console by the phrases in marks.toml.
+"""Recognizes console lines by the phrases in marks.toml.
 
-The reader of a live run, the diagnosis, the replay and the search use this one table. The causes of failures are in
-`launcher.console.causes`. Lines are matched as bytes, because most of them need no decoding.
+Used by the reader of a live run, the diagnosis, the replay and the search. The causes of failures are in
+`launcher.console.causes`. Lines are matched as bytes, because most need no decoding.
 """
 
 import re
@@ -15,7 +15,7 @@ from launcher.core.tables import record, tables_of
 
 @dataclass(frozen=True)
 class Mark:
-    """A kind of line: a row of marks.toml, where its fields are described."""
+    """A kind of line: a row of marks.toml, which describes its fields."""
 
     name: str
     phrases: tuple[str, ...]
@@ -44,11 +44,11 @@ MARKS, MARKS_INSIDE = _read("start", _TABLES), _read("inside", _TABLES)
 STEP_HINT = b"step:"  # of a step line that follows the text of another process
 SAMPLE_LINES = 400  # of a printed sample (prompt and response), at most
 TROUBLE_HINTS = tuple({hint: None for mark in (*MARKS, *MARKS_INSIDE) for hint in mark.hints})
-"""Every line that `reports_trouble` contains one of these."""
+"""Every line accepted by `reports_trouble` contains one of these."""
 
 
 def _table(marks: Iterable[Mark], before: bytes = b"") -> tuple[re.Pattern[bytes], dict[int | None, Mark]]:
-    """One regular expression for several marks, and the mark of a match by the number of its last group."""
+    """One regular expression for several marks, and each match's mark by the number of its last group."""
     phrases = [(mark, phrase) for mark in marks for phrase in mark.phrases]
     every = "|".join(f"{phrase}(?P<_{number}>)" for number, (_, phrase) in enumerate(phrases))
     pattern = re.compile(before + b"(?:%b)" % every.encode())
@@ -83,21 +83,21 @@ _LITERALS = (STEP_HINT, *_INSIDE_HINTS)
 
 
 def marked_places(data: bytes) -> list[int]:
-    """Byte offsets in complete lines, ascending; every line with a mark, or possibly with a step, has at least one."""
+    """Ascending byte offsets in complete lines: at least one per line with a mark or a possible step."""
     places = [match.start() for match in _STARTS.finditer(b"\n" + data.replace(b"\r", b"\n"))]
     behind = (match.end() for bar in BEHIND_BARS for match in bar.finditer(data))
     return sorted({*places, *behind, *_found(data, _LITERALS)})
 
 
 def step_places(data: bytes) -> list[int]:
-    """Places of the lines that may have a step."""
+    """Places of lines with a possible step."""
     return sorted(_found(data, (STEP_HINT, b"[Step ")))
 
 
 def places_of(
     words: Sequence[bytes], others: Callable[[bytes], list[int]] | None = None
 ) -> Callable[[bytes], list[int]]:
-    """Returns a function that finds the lines with one of these words, and those that `others` finds."""
+    """A function that finds lines with one of these words, and those found by `others`."""
     return lambda data: sorted({*_found(data, words), *(others(data) if others else ())})
 
 
@@ -110,9 +110,9 @@ def _found(data: bytes, words: Iterable[bytes]) -> Iterator[int]:
 
 
 def mark_at_start(raw: bytes) -> tuple[Mark, re.Match[bytes]]:
-    """The mark at the start of a line's text, and the match with the groups of its phrase.
+    """The mark at the start of a line's text, and the match with its phrase's groups.
 
-    Further groups: Ray's `prefix`, vLLM's date and time `stamp`, and the empty `text` where the text starts.
+    Further groups: Ray's `prefix`, vLLM's date and time `stamp`, and an empty `text` where the text starts.
     """
     match = _START.match(raw)
     assert match is not None  # it also matches the empty text
@@ -120,7 +120,7 @@ def mark_at_start(raw: bytes) -> tuple[Mark, re.Match[bytes]]:
 
 
 def marks_inside(lines: Sequence[bytes]) -> list[Mark]:
-    """The mark inside each of these lines, which have none at their start. Searching many lines at once is faster."""
+    """The marks inside lines without one at their start. Searching many lines at once is faster."""
     together = b"\n".join(lines)
     hints = [hint for hint in _INSIDE_HINTS if hint in together]
     if not hints:
@@ -130,7 +130,7 @@ def marks_inside(lines: Sequence[bytes]) -> list[Mark]:
 
 
 def is_warning(line: re.Match[bytes]) -> bool:
-    """Whether a line, as `mark_at_start` matched it, begins as a warning does."""
+    """Whether a line matched by `mark_at_start` begins as a warning."""
     return _WARNING.match(line.string, line.end("prefix")) is not None
 
 

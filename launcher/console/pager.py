@@ -1,7 +1,7 @@
-r"""Reads any line of a console log of any size; memory holds one count per block of 64 KiB.
+"""Reads any line of a console log of any size; memory holds one count per 64 KiB block.
 
-A line is the text between two newlines, identified by the byte where it starts, so the end of a log of a gigabyte is
-shown at once. Line numbers come from the counts, which another thread may still be computing.
+A line is the text between two newlines, identified by its first byte, so that the end of a gigabyte log appears at
+once. Line numbers come from the counts, which another thread may still be computing.
 """
 
 import os
@@ -27,21 +27,21 @@ _BODY = string.ascii_letters.encode() + b"0123456789+/="
 
 
 class RawLine(NamedTuple):
-    """A raw line of the file: from byte `offset` to `end`, its newline included.
+    """A raw line of the file: from byte `offset` to `end`, including its newline.
 
-    `raw` has no newline and at most LONGEST bytes: the first ones, or the first and the last ones of a line that was
-    redrawn with carriage returns.
+    `raw` has no newline and at most LONGEST bytes: the first ones, or the first and last ones of a line redrawn with
+    carriage returns.
     """
 
     offset: int
     end: int
     raw: bytes
     in_key: bool = False
-    """Whether the line may be one of a private key that began before it."""
+    """Whether the line may belong to a private key that began before it."""
 
 
 class LogEntry(NamedTuple):
-    """One line, or consecutive equal ones, as shown: bytes `offset` to `end` of the file."""
+    """One line, or consecutive equal lines, for display: bytes `offset` to `end` of the file."""
 
     offset: int
     end: int
@@ -55,7 +55,7 @@ class LogEntry(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Entries in the order of the log. `reached`: the byte up to which they were searched."""
+    """Entries in log order. `reached`: last searched byte."""
 
     entries: list[LogEntry]
     reached: int
@@ -65,7 +65,7 @@ Keep = Callable[[bytes], bool]
 
 
 class LogPager:
-    """A growing log, which threads may share; `look` updates its size. Raises OSError. Its last reference closes it."""
+    """A growing log for several threads; `look` updates its size. Raises OSError. Its last reference closes it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -79,7 +79,7 @@ class LogPager:
         self.look()
 
     def look(self) -> bool:
-        """Whether the size of the file changed. A file that shrank, or whose gap grew, is counted again."""
+        """Whether the file's size changed. A file that shrank, or whose gap grew, is recounted."""
         size, before, missing = os.fstat(self._fd).st_size, self.size, gap.find(self._fd)
         if size < before or missing != self.gap:
             self._before = array("Q", [0])
@@ -91,7 +91,7 @@ class LogPager:
         return os.pread(self._fd, max(min(size, self.size - offset), 0), offset)
 
     def count(self) -> None:
-        """Counts the lines that were added since the last call."""
+        """Counts the lines added since the last call."""
         with self._counting:
             counts = self._before
             while len(counts) * BLOCK <= self.size:
@@ -106,14 +106,14 @@ class LogPager:
                     counts.append(counts[-1] + data.count(b"\n", start, start + BLOCK))
 
     def number_at(self, offset: int) -> int | None:
-        """The number of the line that contains a byte, from 1; None until it is counted."""
+        """The line number of a byte, from 1; None until counted."""
         block = offset // BLOCK
         if block >= len(self._before):
             return None
         return self._before[block] + self.read(block * BLOCK, offset - block * BLOCK).count(b"\n") + 1
 
     def offset_of(self, number: int) -> int | None:
-        """The byte where a line starts; None beyond the last line, or until it is counted."""
+        """The start of a line; None beyond the last line, or until counted."""
         newlines = number - 1
         if newlines <= 0:
             return 0 if newlines == 0 and self.size else None
@@ -127,7 +127,7 @@ class LogPager:
         return offset if offset < self.size else None
 
     def start_of(self, offset: int) -> int:
-        """The start of the line that contains a byte."""
+        """The start of the line with a byte."""
         end = min(max(offset, 0), self.size)
         while end > 0:
             if end - 1 in self.gap:
@@ -140,7 +140,7 @@ class LogPager:
         return 0
 
     def forward(self, start: int) -> Iterator[RawLine]:
-        """The line that starts at `start` and those after it; the last one may lack its newline."""
+        """The line at `start` and the following ones; the last one may lack its newline."""
         at, head, length = start, b"", 0  # of the incomplete line
         while block := self.read(at, BLOCK):
             at += len(block)
@@ -156,7 +156,7 @@ class LogPager:
             yield self._line(start, start + length, head)
 
     def backward(self, end: int) -> Iterator[RawLine]:
-        """The line that ends at `end`, then those before it."""
+        """The line ending at `end`, then earlier ones."""
         at, rest, length = end, b"", 0  # the part of the line before `end` that is read
         newline = 0  # bytes of its newline
         while at > 0:
@@ -175,7 +175,7 @@ class LogPager:
             yield self._line(0, end, rest)
 
     def _line(self, start: int, end: int, begin: bytes) -> RawLine:
-        """The line whose beginning is `begin`: all of it, or the part that was kept."""
+        """The line with the bytes `begin` first: all of it, or its kept part."""
         if end - start > LONGEST + 1:  # the last redraw of a progress bar is what a terminal shows
             _, redrawn, last = self.read(end - _HALF, _HALF).removesuffix(b"\n").partition(b"\r")
             if redrawn:
@@ -206,9 +206,9 @@ class LogPager:
 
 
 def shown(line: RawLine, *, redacted: bool = True) -> LogEntry:
-    r"""A line as a terminal shows it: without escapes and without text that `\r` overwrites.
+    r"""A line as on a terminal: without escapes and without text overwritten after `\r`.
 
-    Not `redacted`, it is for an output that hides secrets itself and has got all lines of a key that began in view.
+    With `redacted` False, for output that hides secrets itself and has all lines of a key that began in view.
     """
     hide = Redactor(in_key=True) if line.in_key else redact if redacted else str
     if b"\r" not in line.raw:
@@ -221,7 +221,7 @@ def shown(line: RawLine, *, redacted: bool = True) -> LogEntry:
 
 
 def _collect(lines: Iterator[RawLine], reached: int, rows: int, keep: Keep | None, budget: int) -> Page:
-    """Joins equal lines. Reads one more line than the rows, because it may be equal to the last."""
+    """Joins equal lines. Reads one line more than the rows, as it may equal the last one."""
     entries: list[LogEntry] = []
     begun = reached
     for line in lines:

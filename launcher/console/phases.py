@@ -1,7 +1,7 @@
-"""The phase of a run, from the lines that it prints, or from the timer of veRL's trainer that runs.
+"""The phase of a run, from its printed lines or the running timer of veRL's trainer.
 
-veRL announces the stages of its start and prints nothing within a step: by the lines alone, the phase after a step line
-is "rollout", an estimate, until the next mark.
+veRL announces the stages of its start and prints nothing within a step: from the lines alone, the phase after a step
+line is "rollout", an estimate, until the next mark.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from launcher.core.tables import record, tables_of
 
 @dataclass(frozen=True)
 class Phase:
-    """A row of phases.toml, where its fields are described."""
+    """A row of phases.toml, which describes its fields."""
 
     label: str
     cpu: tuple[int, int]
@@ -31,14 +31,14 @@ TIMED = {name: phase.timers for name, phase in PHASES.items() if phase.timers}
 IN_STEP = frozenset({*TIMED, OTHER})
 PHASE_OF_TIMER = {timer: name for name, timers in TIMED.items() for timer in timers}
 TRAINING = ("log-prob", "update")
-"""What is "update" where only lines show the phase."""
+"""The phases that appear as "update" if only lines show the phase."""
 _STARTING = ORDER[: ORDER.index("rollout")]
 _PATIENCE = 2.0  # a stall, in multiples of the longest usual duration on a GPU
 _SHORTEST = 90.0  # seconds
 
 
 def stall(phase: str, silent: float) -> str | None:
-    """The likely reason why a run printed nothing for `silent` seconds of `phase`; None if that is usual."""
+    """The likely reason for `silent` seconds of `phase` without output; None if usual."""
     known = PHASES.get(phase)
     if known is None or silent < max(_SHORTEST, _PATIENCE * known.gpu[1]):
         return None
@@ -57,13 +57,13 @@ class PhaseTracker:
         self._awake = b""  # when the engine woke up last, by its own clock
 
     def configured(self, keys: Mapping[str, Any]) -> None:
-        """The resolved veRL keys of the run."""
+        """Takes in the run's resolved veRL keys."""
         self._validates_first = keys.get("trainer.val_before_train") is not False
         mode = keys.get("trainer.v1.trainer_mode", "sync")
         self._in_step, self._separate = mode == "sync", mode == "separate_async"
 
     def mark(self, name: str, phase: str, stamp: bytes | None) -> str | None:
-        """A line with a mark of `launcher.console.marks`; `stamp` is vLLM's date and time, if it has one."""
+        """Takes in a line with a mark of `launcher.console.marks`; `stamp`: vLLM's date and time, if any."""
         starting = self.phase in _STARTING
         if name in ("ray_start", "ray_started") and not starting:  # a second run in the same file
             return self._enter("ray")
@@ -81,7 +81,9 @@ class PhaseTracker:
         return self._enter(phase) if phase in ("validate", "save", "final") else None
 
     def _engine(self, name: str, stamp: bytes) -> str | None:
-        """The engine sleeps during the update of actor and critic. Some of several engines report late."""
+        """Updates the phase from a line of the engine, which sleeps during the update of actor and critic. With several
+        engines, some lines are late.
+        """
         if name == "awake":
             self._awake = max(self._awake, stamp)
         elif self.phase == "rollout" and self._awake and stamp > self._awake:
@@ -89,13 +91,13 @@ class PhaseTracker:
         return None
 
     def step(self, last: bool) -> str | None:
-        """A step line; `last`: the planned last step."""
+        """Takes in a step line; `last`: the planned last step."""
         return self._enter("final" if last else "rollout")
 
     def rollout_count(self) -> str | None:
-        """Counts of running responses: of a validation, if the rollout of the step is over.
+        """Takes in counts of running responses: a validation's, if the step's rollout is over.
 
-        The first ones also show that a separate engine has started.
+        The first counts also show that a separate engine has started.
         """
         if self._separate and self.phase in ("engine", "checkpoint-load"):
             return self._enter("validate-first" if self._validates_first else "rollout")

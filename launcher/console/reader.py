@@ -1,4 +1,4 @@
-"""Reads the events of a console log while it grows."""
+"""Reads events from a growing console log."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from launcher.metrics.frameworks import Framework
 class StepLine:
     """The metrics of one step. `line` counts from 1; `offset` is the byte where the line starts.
 
-    A step is repeated with more metrics when its line arrived in two parts: the later one is right.
+    A step is repeated with more metrics if its line arrived in two parts: the later one is right.
     """
 
     step: int
@@ -38,7 +38,7 @@ class PhaseChange:
 
 @dataclass(frozen=True)
 class Progress:
-    """veRL's progress bar: steps done, and their total."""
+    """veRL's progress bar: completed steps, and the total."""
 
     step: int
     total: int
@@ -77,7 +77,7 @@ class ConfigDump:
 
 @dataclass(frozen=True)
 class Tracked:
-    """A tracker shows the run at an address or keeps it in a folder; `show` is the command for one only in a folder."""
+    """The run in a tracker, by address or folder; `show`: the command for a folder."""
 
     tracker: str
     url: str | None
@@ -87,7 +87,7 @@ class Tracked:
 
 @dataclass(frozen=True)
 class Notable:
-    """A line that reports an error. Of repeated lines only the first ones are reported."""
+    """A line that reports an error. Repeated lines are reported only at first."""
 
     line: Line
 
@@ -100,11 +100,11 @@ Event = StepLine | PhaseChange | Progress | RolloutCount | TotalSteps | Resumed 
 
 
 class ConsoleReader:
-    """Reads a console log in chunks of any size; the events do not depend on the chunks."""
+    """Reads a console log in chunks of any size, which do not affect the events."""
 
     def __init__(self, framework: Framework | None = None, *, only_steps: bool = False, before: int = 0) -> None:
-        """The log is veRL's, or another framework's. With `only_steps` it reads step lines only, which is faster.
-        `before`: as of `Counted`.
+        """`framework`: the log's, if not veRL. `only_steps`: reads only step lines, which is faster. `before`: as in
+        `Counted`.
         """
         self._form = FormReader(framework, before) if framework is not None and framework.lines else None
         others = None if only_steps else marked_places
@@ -118,16 +118,16 @@ class ConsoleReader:
 
     @property
     def over(self) -> bool:
-        """Whether the line that ends the training was printed."""
+        """Whether the final line of the training was printed."""
         return self._closed or (self._form is not None and self._form.over)
 
     @property
     def counted(self) -> Counted | None:
-        """The lines of steps, if none has a number."""
+        """The step lines, if none has a number."""
         return self._form.counted if self._form is not None else None
 
     def feed(self, data: bytes) -> list[Event]:
-        """The events of the lines that `data` completes."""
+        """The events of the lines completed by `data`."""
         return self._take(self._scanner.feed(data))
 
     def close(self) -> list[Event]:

@@ -1,4 +1,4 @@
-"""Decides whether a text is output of veRL. A log without steps is; a shell script or a letter is not."""
+"""Decides whether a text is output of veRL, with or without steps; scripts and letters are not."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -23,7 +23,7 @@ _SCRIPT = re.compile(rb"\A#!|^[^#\n]*\bpython\S* .*(?:-m verl\.|main_ppo)", re.M
 
 
 def is_verl_output(read: Callable[[], Iterable[bytes]]) -> bool:
-    """Whether a log holds any mark of veRL, or an error that ends its runs. `read` yields the log from its start."""
+    """Whether a log has a mark of veRL, or an error that ends its runs. `read` yields the log from its start."""
     scanner = Scanner(metrics=False)
     if any(any(map(_is_verls, scanner.feed(chunk))) for chunk in read()) or any(map(_is_verls, scanner.close())):
         return True
@@ -36,7 +36,7 @@ def has_errors(read: Iterable[bytes]) -> bool:
 
 
 def is_script(start: bytes) -> bool:
-    """Whether a file with this beginning is a shell script that starts veRL, not veRL's output."""
+    """Whether a file with this beginning is a shell script that starts veRL, not its output."""
     return _SCRIPT.search(start) is not None
 
 

@@ -1,4 +1,4 @@
-"""Differential diagnosis: the causes that one symptom can have, and what in the log supports or excludes each.
+"""Differential diagnosis: the possible causes of a symptom, and the log's evidence for and against each.
 
 The symptoms are the rows of rivals.toml.
 """
@@ -26,10 +26,10 @@ _RANKED = 3  # causes that an answer lists at most
 
 @dataclass(frozen=True)
 class Symptom:
-    """A family of messages; `message` is searched in the exception, `where` in its context, as entries have it.
+    """A family of messages; `message` is searched in the exception, `where` in its context, as in entries.
 
-    `of` are entries of the catalog that it judges although none of its rivals is one.
-    `open`: of a log without an end, in whose kept lines `message` is searched; without one it is about the last steps.
+    `of`: further catalog entries that it judges, besides its rivals. `open`: for a log without an end, the kept lines
+    in which `message` is searched; without a message it concerns the last steps.
     """
 
     message: str
@@ -40,13 +40,13 @@ class Symptom:
 
     @property
     def entries(self) -> frozenset[str]:
-        """The causes of the catalog that it judges."""
+        """The catalog's causes that it judges."""
         return frozenset((*self.of, *(row.entry for row in self.rivals if row.entry)))
 
 
 @functools.cache
 def symptoms() -> tuple[Symptom, ...]:
-    """All symptoms, read once."""
+    """All symptoms, cached."""
     tables = tables_of(__file__, "rivals.toml")
     return tuple(
         record(Symptom, each, rivals=tuple(row_of(Row, row, tables["fixes"]) for row in each["rivals"]))
@@ -55,9 +55,9 @@ def symptoms() -> tuple[Symptom, ...]:
 
 
 def differential(log: Evidence, cause: Cause | None, error: ErrorLine, found: Diagnosis) -> Diagnosis:
-    """The diagnosis with the rivals of its symptom, the leading one first; `found` itself where no symptom fits.
+    """The diagnosis with its symptom's rivals, the leading one first; `found` itself without a symptom.
 
-    `cause` is the entry that matched. One whose message has no other cause decides alone.
+    `cause`: the matching entry, which decides alone if its message has no other cause.
     """
     text = error.whole
     if cause is not None and cause.level.symptom and found.place is not None:
@@ -75,7 +75,7 @@ def differential(log: Evidence, cause: Cause | None, error: ErrorLine, found: Di
 
 
 def open_symptom(log: Evidence, found: Diagnosis) -> Diagnosis:
-    """The same for a log that shows no end: a cause is named only if a clue supports it."""
+    """As `differential`, for a log without an end: names a cause only if a clue supports it."""
     quiet = log.facts.named is None and log.facts.lasting is None
     for symptom in symptoms():
         if symptom.open and not symptom.message and quiet and (step := log.quote("step")) is not None:
@@ -95,7 +95,7 @@ def open_symptom(log: Evidence, found: Diagnosis) -> Diagnosis:
 def _ranked(case: "_Case", symptom: Symptom, found: Diagnosis) -> Diagnosis:
     """The diagnosis with the leading rival, if a clue supports one.
 
-    If evidence excludes the cause of `found`, its fixes that change settings are left out.
+    If evidence excludes the cause of `found`, its fixes that change settings are omitted.
     """
     left, out = case.judged(symptom.rivals)
     left.sort(key=lambda each: (not each.leads, -len(each.rival.supports)))
@@ -124,7 +124,7 @@ def _ranked(case: "_Case", symptom: Symptom, found: Diagnosis) -> Diagnosis:
 
 
 class _Case(Case):
-    """One failure, with the log that clues are judged by."""
+    """One failure, with the log for its clues."""
 
     def __init__(self, log: Evidence, error: ErrorLine, parts: Mapping[str, str | None], found: Diagnosis) -> None:
         self.log, self.error, self._found = log, error, found
@@ -147,7 +147,7 @@ class _Case(Case):
         return row.entry == self._found.cause and not row.title
 
     def entry(self, row: Row) -> Diagnosis | None:
-        """The entry of the catalog for a cause, filled from the message."""
+        """The catalog entry of a cause, filled in from the message."""
         return of_entry(self.log, cause_of(row.entry), (), self.error.message, self.error) if row.entry else None
 
     def fixes(self, row: Row, entry: Diagnosis | None) -> tuple[Fix, ...]:
@@ -170,7 +170,7 @@ class _Case(Case):
         return (True if found else known), Seen(found or "another frame", name="frame")
 
     def _ranks(self) -> int:
-        """The processes that raised this exception."""
+        """The number of processes that raised this exception."""
         kind = self.error.message.partition(":")[0]
         return len({each.source for each in self._errors() if each.message.startswith(kind)})
 

@@ -1,4 +1,4 @@
-"""What a log shows of its run besides its errors: settings, versions, lines that decide an error, repeated errors."""
+"""Facts in a log besides a run's errors: settings, versions, decisive lines, repeated errors."""
 
 import re
 from collections import deque
@@ -49,7 +49,7 @@ _TROUBLE = (
     *("rror", "ail", "xception", "atal", "FATAL", "FAIL", "ould not", "annot", "an't", "nable to", "*** ", "/ld"),
     *("ault", "SIG", "dumped", "Watchdog caught", "nvcc", "EI0", "EZ9"),
 )
-"""What every line contains that may report an error."""
+"""Every line that may report an error contains one of these."""
 _AGAIN = re.compile(r"\[repeated (\d{1,9})x across cluster\]")
 _MANY = 20  # times that an error was printed, from which on it counts although steps were done since
 _VARYING = re.compile(r"0x[0-9a-f]+|\d+")
@@ -59,7 +59,7 @@ _RETRY = re.compile(r"\b[Rr]etry(?:ing)? .{0,80}(?:request|connection|https?:|/\
 
 
 class Logged(NamedTuple):
-    """A line that reports an error outside a traceback, and the process that wrote it."""
+    """A line that reports an error outside a traceback, and its process."""
 
     line: int
     text: str
@@ -71,20 +71,20 @@ class RunFacts:
 
     def __init__(self) -> None:
         self.settings: dict[str, str] = {}
-        """veRL key -> value as text, of the configuration that the run printed and of its command."""
+        """veRL key -> value as text, from the printed configuration and command."""
         self.versions: dict[str, str] = {}
         self.deciding: list[Quote] = []
-        """The first lines that decide an error."""
+        """The first lines that decide on an error."""
         self.errors: deque[Logged] = deque(maxlen=_KEPT)
-        """The lines since the last step that report an error outside a traceback."""
+        """Lines since the last step that report an error outside a traceback."""
         self.named: Logged | None = None
-        """The last line since the last step that names an exception in any form."""
+        """The last line since the last step with an exception in any form."""
         self.device = ""
-        """` device amd` or ` device npu`, as soon as a line shows it."""
+        """` device amd` or ` device npu`, once a line shows it."""
         self.engine: tuple[Quote, int, int] | None = None
-        """The last line of an engine with its running and waiting requests."""
+        """The last line of an engine, with running and waiting requests."""
         self.retried: Logged | None = None
-        """The last line since the last step in which a client repeats a request, such as one to a verifier."""
+        """The last line since the last step in which a client repeats a request, such as to a verifier."""
         self._head: list[tuple[int, bytes, int]] = []
         self._recent: deque[tuple[int, bytes, int]] = deque(maxlen=_RECENT)
         self._repeated: dict[str, tuple[Quote, int]] = {}
@@ -94,41 +94,41 @@ class RunFacts:
 
     @property
     def given(self) -> Mapping[str, str]:
-        """The settings by the names of the newest veRL, and by those that the log has."""
+        """The settings under the newest veRL's names and the log's names."""
         return {newest(key): value for key, value in self.settings.items()} | self.settings
 
     @property
     def kept(self) -> Iterator[Quote]:
-        """The first lines of the log and the last ones, without the prefixes of their processes."""
+        """The log's first and last lines, without process prefixes."""
         for number, raw, start in (*self._head, *self._recent):
             yield Quote(number, clean_text(raw, start))
 
     def keep(self, number: int, raw: bytes, start: int) -> None:
-        """A line that a clue of rivals.toml may be looked for in."""
+        """Keeps a line for the clues of rivals.toml."""
         (self._head if len(self._head) < _HEAD else self._recent).append((number, raw[: start + _LONGEST], start))
 
     @property
     def metrics(self) -> Mapping[str, str]:
-        """The metrics of the last step, and those of the faster one of the first two as `early/NAME`."""
+        """The metrics of the last step, and those of the faster one of the first two steps as `early/NAME`."""
         lines = [dict(_METRIC.findall(line.decode(errors="replace"))) for line in self._measured]
         early = min(lines[:2], key=lambda step: float(step.get("timing_s/step", "inf")), default={})
         return {f"early/{name}": value for name, value in early.items()} | (lines[-1] if lines else {})
 
     @property
     def only_reward(self) -> float | None:
-        """The reward that every response of several steps got; None if they differ."""
+        """The reward of every response over several steps; None if they differ."""
         return next(iter(self._rewards)) if self._steps >= _STEPS and len(self._rewards) == 1 else None
 
     @property
     def lasting(self) -> tuple[Quote, int] | None:
-        """The same, if it came since the last step, for every response, or many times."""
+        """`repeated`, if it came since the last step, for every response, or many times."""
         found = self.repeated
         counts = self.errors or self.only_reward is not None or (found is not None and found[1] >= _MANY)
         return found if counts else None
 
     @property
     def repeated(self) -> tuple[Quote, int] | None:
-        """The error that was printed most often, its first line and how often; None without one that came thrice."""
+        """The most frequent error: its first line and its count; None without one printed three times."""
         found = max(self._repeated.values(), key=lambda pair: pair[1], default=None)
         return found if found is not None and found[1] >= 3 else None
 
@@ -136,18 +136,18 @@ class RunFacts:
         self.settings = {key: str(value) for key, value in config.items()} | self.settings
 
     def add_command(self, text: str) -> None:
-        """A line with KEY=VALUE of veRL; later ones replace earlier ones, as Hydra has it."""
+        """Takes in a line with KEY=VALUE of veRL; later ones replace earlier ones, as in Hydra."""
         for key, value in (*_SETTING.findall(text), *_OPTION.findall(text)):
             if value and (key in self.settings or len(self.settings) < 1000):
                 self.settings[key] = value
 
     def clear(self) -> None:
-        """The run continues: earlier errors did not end it."""
+        """Forgets earlier errors: the run continued."""
         self.errors.clear()
         self.named = self.retried = None
 
     def add_step(self, raw: bytes) -> None:
-        """A step line, with the least and the greatest reward of its responses."""
+        """Takes in a step line, with its minimum and maximum reward."""
         self._measured[2:] = [raw]
         rewards = {float(found) for found in _REWARD.findall(raw)}
         self._steps += bool(rewards)
@@ -155,7 +155,7 @@ class RunFacts:
             self._rewards |= rewards
 
     def add_line(self, number: int, text: str, logged: bool, source: str, *, warns: bool = False) -> None:
-        """`logged`: whether its head is that of an error; `warns`: that of a warning, which is none."""
+        """`logged`: its head is an error's; `warns`: its head is a warning's, which does not count."""
         if number < _START:
             self._add_start(text)
         if "req" in text and (load := _ENGINE_LOAD.search(text)) is not None:
@@ -176,12 +176,12 @@ class RunFacts:
             self._count(Quote(*self.errors[-1][:2]))
 
     def add_named(self, number: int, text: str, source: str) -> None:
-        """A line that may name an exception."""
+        """Takes in a line with a possible exception."""
         if _NAMED.search(text[:400]):
             self.named = Logged(number, redact(text[:400].strip(" |│")), source)
 
     def _add_start(self, text: str) -> None:
-        """What only the start of a log shows: device, command, versions."""
+        """Takes in facts of the log's start: device, command, versions."""
         if not self.device and (device := _DEVICE.search(text)) is not None:
             self.device = " device amd" if device[1] else " device npu"
         if _COMMAND.search(text):

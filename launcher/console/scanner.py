@@ -1,7 +1,7 @@
-"""Reads the lines of a console log, each with its mark: the one pass that reader and diagnosis share.
+"""Reads the lines of a console log, each with its mark: one pass for reader and diagnosis.
 
-Most lines of a long log say nothing about its run. The scanner finds the others by a few searches over many lines at
-once; only these are cut, matched and decoded.
+Most lines of a long log are irrelevant. The scanner finds the others by a few searches over many lines at once; only
+these are cut, matched and decoded.
 """
 
 import re
@@ -24,8 +24,8 @@ _ENOUGH = 300  # bytes of a step line, with a few of its metrics
 class Marked(NamedTuple):
     """A line with its mark; `mark` and `match` are from `mark_at_start`, or the mark is inside the line.
 
-    `step`: the metrics of a step line, whatever precedes them. `config`: the resolved configuration by veRL key, if the
-    line ends its dump. `form`: what a line of another framework's form has.
+    `step`: metrics of a step line, whatever precedes them. `config`: the resolved configuration by veRL key, if the
+    line ends its dump. `form`: the content of another framework's line.
     """
 
     piece: Piece
@@ -42,10 +42,10 @@ class Marked(NamedTuple):
 
 
 class Scanner:
-    """Reads a log in chunks of any size; the lines do not depend on the chunks.
+    """Reads a log in chunks of any size, which do not affect the lines.
 
-    Left out are the configuration dump except for its first and last line, and the samples (prompt and response): a
-    model that writes code writes errors. A step line that came in two halves is repeated whole.
+    Omits the configuration dump except its first and last line, and the samples (prompt and response), as a model that
+    writes code writes errors. A step line in two halves is repeated whole.
     """
 
     def __init__(
@@ -55,8 +55,7 @@ class Scanner:
         *,
         metrics: bool = True,
     ) -> None:
-        """`places` finds the lines to read, as the functions of `launcher.console.marks` do; without it all lines are
-        read.
+        """`places` finds the lines to read, as the functions of `launcher.console.marks` do [default: all lines].
 
         `form` finds the lines of another framework. Without `metrics` only the beginning of a step line is read.
         """
@@ -68,14 +67,14 @@ class Scanner:
         self._begun: tuple[Marked, str] | None = None  # a step line, with its text, whose rest may follow
 
     def feed(self, data: bytes) -> list[Marked]:
-        """The lines that `data` completes."""
+        """The lines completed by `data`."""
         if self._places is None:
             return self._scan(self._pieces.feed(data))
         before, block, after = self._pieces.split(data)
         return self._scan(chain(before, self._select(block, self._places(block.data)), after))
 
     def skip(self, data: bytes) -> None:
-        """Leaves out whole lines, which are only counted."""
+        """Skips whole lines, which are only counted."""
         self._pieces.skip(data)
         self._config, self._begun = None, None
 
@@ -84,7 +83,7 @@ class Scanner:
         return self._scan(self._pieces.close(), cut=True)
 
     def _select(self, block: Block, places: list[int]) -> Iterator[Piece | Marked]:
-        """The lines at these places, and the lines that earlier ones require; `_scan` handles each at once."""
+        """The lines at these places, and lines that earlier ones require; `_scan` handles each at once."""
         size, ahead = len(block.data), iter(places)
         place = next(ahead, size)
         while block.at < size:
@@ -103,7 +102,7 @@ class Scanner:
             yield from pieces
 
     def _next_of_step(self, block: Block, place: int) -> int:
-        """After a step line that may be cut: the next line of the same writer if it is before `place`; else `place`."""
+        """After a possibly truncated step line: the writer's next line if before `place`; otherwise `place`."""
         if self._begun is None:
             return place
         pid = self._begun[0].writer.pid

@@ -16,7 +16,7 @@ _DRIVER = re.compile(r"TaskRunner|$|raylet|autoscaler")
 
 
 class Wanted(NamedTuple):
-    """A search. A line that `test` accepts contains one of the hints (in lower case if `lower`)."""
+    """A search. An accepted line contains one of the hints (in lower case if `lower`)."""
 
     test: Callable[[bytes], bool]
     hints: tuple[bytes, ...] = ()
@@ -24,7 +24,7 @@ class Wanted(NamedTuple):
 
 
 def containing(text: str) -> Wanted:
-    """Lines that show `text`, in upper or lower case."""
+    """Lines with `text`, in upper or lower case."""
     text = text.lower()
 
     def test(raw: bytes) -> bool:
@@ -47,7 +47,7 @@ def written_by(group: str) -> Callable[[bytes], bool] | None:
 
 
 def group_of(source: str) -> str:
-    """The group of a writer in SOURCES: veRL's driver with Ray's daemons, the engine, or another worker."""
+    """A writer's group in SOURCES: veRL's driver with Ray's daemons, the engine, or another worker."""
     if _DRIVER.match(source):
         return "driver"
     return "engine" if _ENGINE.match(source) else "workers"
@@ -61,7 +61,7 @@ def both(wanted: Wanted, keep: Callable[[bytes], bool] | None) -> Wanted:
 
 
 class Search:
-    """One search through a log, in its own thread. `at` is its progress; `cancel` ends it."""
+    """One search through a log, in its own thread. `at`: its progress. `cancel` ends it."""
 
     def __init__(self, pager: LogPager, wanted: Wanted, start: int, *, forward: bool) -> None:
         self.pager, self.wanted, self.start, self.forward = pager, wanted, start, forward
@@ -78,7 +78,7 @@ class Search:
         return abs(self.at - self.start) / way if way else 1.0
 
     def run(self) -> int | None:
-        """The start of the next match: at or after `start`, or before it in a search backward."""
+        """The start of the next match: at or after `start`; before it in a backward search."""
         while not self.cancelled:
             region = self._region_after() if self.forward else self._region_before()
             if not region:
@@ -90,7 +90,7 @@ class Search:
         return None
 
     def count(self) -> int:
-        """The number of matches from `start` to the end of the log, or until it is canceled."""
+        """The number of matches from `start` to the log's end, or until canceled."""
         count = 0
         while not self.cancelled and (region := self._region_after()):
             count += sum(1 for _ in self._wanted_in(region))
@@ -113,7 +113,7 @@ class Search:
         return data[cut:] or data
 
     def _inside(self, region: bytes, offset: int) -> int | None:
-        """The start of the first match in a region, of the last one in a search backward."""
+        """The start of a region's first match; of its last one in a backward search."""
         match = None
         for place in self._wanted_in(region):
             match = place

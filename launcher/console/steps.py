@@ -1,8 +1,7 @@
 """Parses veRL's step lines: `step:12 - actor/entropy:0.47 - val-core/openai/gsm8k/acc/mean@1:np.float64(0.29)`.
 
-Formats: three decimals for every value (veRL up to 0.4.1), full digits (since 0.5), numpy scalars as numpy 2
-prints them (0.9), and `[Step 12] train | reward/overall=0.05 | kl=0.002`, as in tutorials. Forks print tensors, units
-and words among the metrics.
+Formats: three decimals for every value (veRL up to 0.4.1), full digits (since 0.5), numpy 2 scalars (0.9), and `[Step
+12] train | reward/overall=0.05 | kl=0.002`, as in tutorials. Forks print tensors, units and words among the metrics.
 """
 
 import re
@@ -43,9 +42,9 @@ class Step(NamedTuple):
 
 
 def complete_step(first: str, more: str) -> Step | None:
-    """The step line that came as two lines; None if `more` is not the rest of `first`.
+    """The step line from two lines; None if `more` does not continue `first`.
 
-    Ray forwards the text that a process has written so far, at times half a line, with a newline.
+    Ray forwards the text written so far, sometimes half a line, with a newline.
     """
     begun, text = read_step(first), first + more
     if read_step(more) or (begun and begun.sound and "- " not in more):
@@ -57,10 +56,10 @@ def complete_step(first: str, more: str) -> Step | None:
 
 
 def read_step(text: str, *, cut: bool = False) -> Step | None:
-    """The metrics of a step line; None for any other line.
+    """The metrics of a step line; None for other lines.
 
-    `text` is a clean line. The last value of a repeated key counts. `cut`: the line ends without a newline, so its last
-    value may lack digits and is left out.
+    `text`: a clean line. The last value of a repeated key counts. `cut`: the line has no newline, so its last value may
+    lack digits and is omitted.
     """
     start = _START.search(text)
     if start is None:
@@ -99,7 +98,7 @@ def read_step(text: str, *, cut: bool = False) -> Step | None:
 
 
 def _quick(text: str) -> tuple[dict[str, float], bool] | None:
-    """Values by key of a line without anything else, and whether all have three decimals; read as JSON."""
+    """Values by key of a line of metrics only, and whether all have three decimals; parsed as JSON."""
     if '"' in text or "\\" in text or ": " in text or ":-0 " in text or text.endswith(":-0"):
         return None
     try:

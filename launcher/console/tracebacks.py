@@ -1,7 +1,7 @@
-"""The traceback that a process is printing: its calls, and the owner of the code that raised the exception.
+"""The traceback that a process is printing: its calls, and the owner of the raising code.
 
-Most tracebacks end in a library. The decisive frame is the last one in the user's own code, such as a reward
-function; without one, the last one in veRL.
+Most tracebacks end in a library. The decisive frame is the last one in the user's own code, such as a reward function;
+without one, the last one in veRL.
 """
 
 import re
@@ -33,7 +33,7 @@ _FOLDERS = 16  # that are remembered
 
 
 class Owner(IntEnum):
-    """The owner of code; the code of a higher one helps the user more."""
+    """The owner of code, in ascending order of use to the user."""
 
     LIBRARY = 0
     VERL = 1
@@ -41,7 +41,7 @@ class Owner(IntEnum):
 
 
 class Folders:
-    """Finds the owner of a file, and collects the folders of a log's libraries."""
+    """Finds the owner of a file, and collects the library folders in a log."""
 
     def __init__(self) -> None:
         self._libraries: tuple[str, ...] = ()
@@ -57,31 +57,31 @@ class Folders:
 
 
 class Quote(NamedTuple):
-    """A line of the log (numbered from 1), to be shown as evidence."""
+    """A line of the log (numbered from 1) as evidence."""
 
     line: int
     text: str
 
 
 class Traceback:
-    """The traceback of one process, as far as it is printed."""
+    """The traceback of one process, as far as printed."""
 
     def __init__(self) -> None:
         self.calls: deque[str] = deque(maxlen=64)
         """Frames (`verl/trainer/main_ppo.py:run`) and remote calls (`WorkerDict.update_actor`)."""
         self.codes: dict[str, str] = {}
-        """The line of code of each frame."""
+        """The code line of each frame."""
         self.ignored = False
-        """Whether Python ignores the exception of the traceback that follows."""
+        """Whether Python ignores the exception of the next traceback."""
         self.raised: int | None = None
-        """The line of the exception that these frames led to."""
+        """The line of these frames' exception."""
         self.handled = False
-        """Whether the traceback that follows is of code that handled the last exception."""
+        """Whether the next traceback is from code that handled the last exception."""
         self._last_line = -LINES
         self._start(None)
 
     def _start(self, remote_call: Quote | None) -> None:
-        """Frames of this process follow, or of the remote call that it waited for."""
+        """Starts the frames of this process, or of a remote call that it waited for."""
         self.code = ""
         self.remote_call = remote_call
         self.frame: Quote | None = None
@@ -89,7 +89,7 @@ class Traceback:
         self.owner = Owner.LIBRARY
 
     def begin(self, number: int, *calls: str) -> None:
-        """A traceback begins at a line, or the line before it."""
+        """Starts a traceback at a line, or the line before it."""
         self._last_line, self.raised = number, None
         self.calls.clear()
         self.codes.clear()
@@ -100,7 +100,7 @@ class Traceback:
         self._last_line = -LINES
 
     def explains(self, number: int) -> bool:
-        """Whether the frames explain an exception at this line: only the first one, or one a line later."""
+        """Whether the frames belong to an exception at this line: only the first one, or one a line later."""
         return self.raised is None or number - self.raised <= 1
 
     def includes(self, number: int) -> bool:
@@ -133,12 +133,12 @@ class Traceback:
 
 
 def remote_method(text: str) -> str | None:
-    """The method of a line that names a remote call of Ray: `ray::WorkerDict.update() (pid=1)`."""
+    """The method in a line with a remote call of Ray: `ray::WorkerDict.update() (pid=1)`."""
     match = _REMOTE_CALL.search(text) if "ray::" in text else None
     return match[1] if match else None
 
 
 def is_exception(text: str) -> bool:
-    """Whether a line after frames is the exception."""
+    """Whether a line after frames is their exception."""
     match = _EXCEPTION.match(text)
     return match is not None and bool(_ERROR_NAME.search(match[2]) or match[1])

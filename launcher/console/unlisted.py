@@ -1,6 +1,6 @@
-"""What is known of a failure that no entry of the catalog explains: where, because of which setting, which versions.
+"""Facts about a failure without a catalog entry: its place, the responsible setting, the versions.
 
-The parts of the software are the rows of components.toml, where their fields are described.
+Software components are the rows of components.toml, which describes their fields.
 """
 
 import functools
@@ -38,7 +38,7 @@ _VALUE = re.compile(r"0x[0-9a-f]+|/\S+/|\b\d[\d.,]*\b|[\[{(].{60,}")
 
 @dataclass(frozen=True)
 class Component:
-    """A part of the software, found by the frames of an exception or by its words."""
+    """A software component, found by an exception's frames or words."""
 
     name: str
     package: str = ""
@@ -49,7 +49,7 @@ class Component:
 
 @functools.cache
 def _components() -> tuple[Component, ...]:
-    """All parts, read once."""
+    """All components, cached."""
     tables = tables_of(__file__, "components.toml")
     named = tables["settings"]
 
@@ -62,7 +62,7 @@ def _components() -> tuple[Component, ...]:
 def first_failure(log: Evidence) -> ErrorLine | None:
     """The first failure in causal order among the exceptions without an entry.
 
-    The driver's innermost one, unless it says little and a worker, whose caller the driver is, failed before it.
+    The driver's innermost one, unless it is unspecific and a worker called by the driver failed before.
     """
     raised = [error for error in log.final_errors if error.raised]
     raised = [error for error in raised if not _CAUGHT.match(error.message)] or raised
@@ -78,7 +78,7 @@ def first_failure(log: Evidence) -> ErrorLine | None:
 
 
 def deciding(log: Evidence, error: ErrorLine) -> Quote | None:
-    """The line above an exception that decides it: `/usr/bin/ld: cannot find -lcuda`."""
+    """The decisive line above an exception: `/usr/bin/ld: cannot find -lcuda`."""
     before = [
         quote for quote in log.facts.deciding if quote.line < error.quote.line and quote.text not in error.message
     ]
@@ -90,7 +90,7 @@ def deciding(log: Evidence, error: ErrorLine) -> Quote | None:
 
 
 def place_of(log: Evidence, error: ErrorLine, above: Quote | None = None) -> Place:
-    """Where an exception was raised, and what that code depends on in this run."""
+    """The place of an exception, and the settings and versions that its code depends on."""
     text = f"{error.message} {above.text if above else ''}"
     frames = [place for place in error.calls if ":" in place]
     if (
@@ -112,7 +112,7 @@ def place_of(log: Evidence, error: ErrorLine, above: Quote | None = None) -> Pla
 
 
 def isolation(place: Place) -> Iterator[Fix]:
-    """The run without the setting that turns the failing code on: this isolates the failure, and does not fix it."""
+    """The run without the setting that enables the failing code, which isolates the failure, but is not a fix."""
     if place.setting is not None and place.setting.without:
         change = Change(place.setting.key, "set", (place.setting.without,))
         why = "in a short fresh run: this is not a fix, but shows whether it decides"
@@ -121,7 +121,7 @@ def isolation(place: Place) -> Iterator[Fix]:
 
 
 def _component_of(text: str, places: Sequence[str]) -> tuple[Component | None, str]:
-    """The part that an exception with these frames, the innermost last, is about, and the frame that shows it."""
+    """The component of an exception with these frames (innermost last), and the frame that shows it."""
     for each in _components():
         if each.text and not each.at and re.search(each.text, text):
             return each, places[-1] if places else ""
@@ -133,9 +133,9 @@ def _component_of(text: str, places: Sequence[str]) -> tuple[Component | None, s
 
 
 def _setting(text: str, error: ErrorLine, component: Component | None, facts: RunFacts) -> Setting | None:
-    """The setting whose value the message quotes, that runs the innermost frames, or that they or the message name.
+    """The setting whose value the message quotes, that enables the innermost frames, or that they or the message name.
 
-    One that has its default is never at fault.
+    A setting with its default is never at fault.
     """
     given = facts.given
     set_ = {key: value for key, value in given.items() if _is_set(key, value)}
@@ -161,15 +161,15 @@ def _setting(text: str, error: ErrorLine, component: Component | None, facts: Ru
 
 
 def _is_set(key: str, value: str) -> bool:
-    """Whether a setting has a value other than its default; names of runs and their folders say nothing."""
+    """Whether a setting differs from its default; names of runs and their folders do not count."""
     off = value.strip("'\"").lower() in ("", "null", "none", default_of(key).lower())
     return not off and not key.startswith(("trainer.", "hydra."))
 
 
 def _named(text: str, component: Component | None, set_: Mapping[str, str]) -> Setting | None:
-    """The setting of the run whose name the text has: `tensor parallel size` is that of Megatron.
+    """The run's setting named in the text: `tensor parallel size` is Megatron's.
 
-    Of the component's own settings also short names and paths count.
+    For the component's own settings, short names and paths also count.
     """
     plain = _plain(text)
     for each in component.settings if component is not None else ():
@@ -195,13 +195,13 @@ def _plain(text: str) -> str:
 
 
 def _modules(error: ErrorLine) -> Iterable[str]:
-    """The modules that an ImportError names, as paths."""
+    """The modules named in an ImportError, as paths."""
     named = re.findall(r"[Nn]o module named '([\w.]+)'|from '([\w.]+)'", error.message)
     return (name.replace(".", "/") for pair in named for name in pair if name)
 
 
 def _packages(component: Component | None, facts: RunFacts) -> Iterator[Package]:
-    """The versions that log and run have of the component's package, of torch and of veRL, and whether they fit."""
+    """The versions of the component's package, torch and veRL in log and run, and whether they fit."""
     wanted = requirements().get(facts.versions.get("verl", ""), {})
     for name in dict.fromkeys(filter(None, (component.package if component else "", "torch", "verl"))):
         version = facts.versions.get(name.lower())
@@ -216,7 +216,7 @@ def _packages(component: Component | None, facts: RunFacts) -> Iterator[Package]
 
 
 def _search(error: ErrorLine, component: Component | None, frame: str) -> str:
-    """Words to search for: the exception's type and names, without the values of this run."""
+    """Search words: the exception's type and names, without this run's values."""
     kind, _, message = error.message.partition(": ")
     plain = " ".join(_VALUE.sub(" ", message)[:120].split())
     function = frame.partition(" ")[0].rpartition(":")[2].strip("<>")

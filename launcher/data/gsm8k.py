@@ -1,4 +1,4 @@
-"""GSM8K as veRL's built-in reward reads it: grade-school word problems, the answer a number after `####`."""
+"""GSM8K for veRL's built-in reward: grade-school word problems with a number after `####` as the answer."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -17,10 +17,10 @@ _INSTEAD = "download train.jsonl and test.jsonl yourself and set --from to their
 
 
 def write(folder: Path | None, target: Path) -> dict[str, int]:
-    """Writes `train.parquet` and `test.parquet` into the folder `target`; returns the rows of each split.
+    """Writes `train.parquet` and `test.parquet` into the folder `target`; returns the rows per split.
 
-    `folder` has the original `train.jsonl` and `test.jsonl` (each may end in `.gz`); without it the set is downloaded
-    from the Hugging Face hub. Raises UserError if neither is available, and for a line of another form.
+    `folder` has the original `train.jsonl` and `test.jsonl` (or `.gz`); without it the set is downloaded from the
+    Hugging Face hub. Raises UserError if neither is available, and for an invalid line.
     """
     found = {split: source.split_file(folder, split) for split in SPLITS} if folder else None
     counts = {}
@@ -34,7 +34,7 @@ def write(folder: Path | None, target: Path) -> dict[str, int]:
 
 
 def rows(items: Iterable[Item], split: str) -> Iterator[schema.Row]:
-    """veRL's rows from pairs of a place and {"question", "answer"}."""
+    """veRL's rows from places and {"question", "answer"}."""
     for index, (place, item) in enumerate(items):
         question, answer = item.get("question"), item.get("answer")
         if not isinstance(question, str) or not isinstance(answer, str):
@@ -54,6 +54,6 @@ def rows(items: Iterable[Item], split: str) -> Iterator[schema.Row]:
 
 
 def ground_truth(answer: str) -> str | None:
-    """The number after `#### ` as veRL's scorer compares it, without thousands separators."""
+    """The number after `#### ` in the form of veRL's scorer, without thousands separators."""
     match = _FINAL.search(answer)
     return match.group(1).replace(",", "") if match else None

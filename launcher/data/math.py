@@ -1,4 +1,4 @@
-r"""MATH as veRL's built-in reward reads it: competition problems, the answer in the last `\boxed{}`."""
+r"""MATH for veRL's built-in reward: competition problems with the answer in the last `\boxed{}`."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -18,11 +18,11 @@ _MARKS = ("\\boxed", "\\fbox")
 
 
 def write(where: str | None, target: Path) -> dict[str, int]:
-    """Writes `train.parquet` and `test.parquet` into the folder `target`; returns the rows of each split.
+    """Writes `train.parquet` and `test.parquet` into the folder `target`; returns the rows per split.
 
-    `where` is a folder, or the name of a data set on the Hugging Face hub (the usual one when None). A folder has
-    `train.jsonl` and `test.jsonl` (each may end in `.gz`), or the original's `train/` and `test/` with one JSON file
-    per problem. Raises UserError if there are no files, and for a problem without a boxed answer.
+    `where`: a folder, or a data set on the Hugging Face hub (None: the usual one). A folder has `train.jsonl` and
+    `test.jsonl` (or `.gz`), or the original `train/` and `test/` with one JSON file per problem. Raises UserError
+    without files, and for a problem without a boxed answer.
     """
     folder = Path(where).expanduser() if where else None
     local = folder is not None and (folder.is_dir() or (where or "").startswith((".", "/", "~")))
@@ -34,7 +34,7 @@ def write(where: str | None, target: Path) -> dict[str, int]:
 
 
 def rows(items: Iterable[Item], split: str) -> Iterator[schema.Row]:
-    """veRL's rows from pairs of a place and {"problem", "solution"}."""
+    """veRL's rows from places and {"problem", "solution"}."""
     for index, (place, item) in enumerate(items):
         problem, solution = item.get("problem"), item.get("solution")
         if not isinstance(problem, str) or not isinstance(solution, str):
@@ -85,5 +85,5 @@ def _local(folder: Path, split: str) -> Iterator[Item]:
 
 
 def _natural(path: Path) -> tuple[str, int, str]:
-    """The order of the problems: algebra/2.json before algebra/10.json."""
+    """The sort key of problems: algebra/2.json before algebra/10.json."""
     return str(path.parent), int(path.stem) if path.stem.isdigit() else 0, path.stem

@@ -1,7 +1,7 @@
 """The rows that veRL reads: one parquet file per split, one row per prompt.
 
-Columns as veRL's own preprocessing scripts write them: `data_source` selects veRL's built-in reward function,
-`prompt` is a chat, `reward_model.ground_truth` is what the reward function compares with.
+Columns as in veRL's own preprocessing scripts: `data_source` selects veRL's built-in reward function, `prompt` is a
+chat, and the reward function compares with `reward_model.ground_truth`.
 """
 
 import os
@@ -41,10 +41,10 @@ class Row(TypedDict):
 def row(
     data_source: str, *, question: str, instruction: str, answer: str, ground_truth: str, split: str, index: int
 ) -> Row:
-    """One row of a task with a rule reward.
+    """One row of a task with a rule-based reward.
 
-    The prompt is `question` and `instruction` (may be empty), which defines the form of the answer. `answer` is the
-    worked solution, for people to compare with.
+    The prompt is `question` plus `instruction` (may be empty), which sets the answer's form. `answer`: the worked
+    solution, for people.
     """
     return {
         "data_source": data_source,
@@ -56,9 +56,9 @@ def row(
 
 
 def write(path: Path, rows: Iterable[Row]) -> int:
-    """Writes `rows` as parquet, whole or not at all, and returns their number.
+    """Writes `rows` as parquet, whole or not at all; returns their number.
 
-    Raises UserError when pyarrow is not installed: it comes with veRL, not with ppo-tui itself.
+    Raises UserError without pyarrow, which comes with veRL, not with ppo-tui.
     """
     try:
         import pyarrow
@@ -79,7 +79,7 @@ def write(path: Path, rows: Iterable[Row]) -> int:
 
 
 def _arrow_schema(pa: Any) -> Any:
-    """The columns with their types; fixed, so that an empty or odd first row cannot change them."""
+    """The columns with types; fixed, so that an unusual first row cannot change them."""
     text, number = pa.string(), pa.int64()
     return pa.schema(
         {

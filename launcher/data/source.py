@@ -1,4 +1,4 @@
-"""Reads rows from files of JSON lines, plain or compressed, and from data sets of the Hugging Face hub."""
+"""Reads rows from JSON lines, plain or compressed, and from data sets on the Hugging Face hub."""
 
 import gzip
 import json

@@ -16,9 +16,9 @@ REWARDS = ("gsm8k", "math")
 
 @dataclass(frozen=True)
 class Form:
-    """The columns to read, and how answers are requested and judged.
+    """The columns to read, and the form and judge of answers.
 
-    `reward` is one of veRL's own: its instruction is added to each question, and an answer in its original form (`...
+    `reward`: one of veRL's own: its instruction is added to each question, and an answer in its original form (`...
     #### 72`) is reduced to the result. None leaves both unchanged, for a custom reward function, which gets `name` as
     the data source.
     """
@@ -30,10 +30,10 @@ class Form:
 
 
 def write(path: Path, target: Path, form: Form, test_share: float) -> dict[str, int]:
-    """Writes `train.parquet` and `test.parquet` into the folder `target`; returns the rows of each.
+    """Writes `train.parquet` and `test.parquet` into the folder `target`; returns the rows per split.
 
-    `test_share` of the rows, spread evenly, become the test set. Raises UserError: no such file or column, an
-    empty question or answer, nothing left for one of the sets.
+    `test_share` of the rows, evenly spread, become the test set. Raises UserError for a missing file or column, an
+    empty question or answer, or an empty set.
     """
     if form.reward not in (None, *REWARDS):
         raise UserError(f"--reward {form.reward!r} is not one of veRL's own", f"use {' or '.join(REWARDS)}")
@@ -47,7 +47,7 @@ def write(path: Path, target: Path, form: Form, test_share: float) -> dict[str, 
 
 
 def rows(items: Iterable[Item], form: Form) -> Iterator[schema.Row]:
-    """veRL's rows from pairs of a place and a row of the table."""
+    """veRL's rows from places and rows of the table."""
     task = {"gsm8k": gsm8k, "math": math}.get(form.reward or "")
     for index, (place, item) in enumerate(items):
         question, answer = (_text(place, item, column) for column in (form.prompt, form.answer))
@@ -96,7 +96,7 @@ def _csv(path: Path) -> Iterator[Item]:
 
 
 def _divided(table: list[schema.Row], share: float) -> dict[str, list[schema.Row]]:
-    """Spreads the test rows evenly, so that a sorted table gives two similar sets."""
+    """Spreads the test rows evenly, so that both sets of a sorted table are similar."""
     parts: dict[str, list[schema.Row]] = {"train": [], "test": []}
     for index, row in enumerate(table):
         split = "test" if int((index + 1) * share) > int(index * share) else "train"

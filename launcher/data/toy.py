@@ -20,9 +20,9 @@ _DOCTOR = "check its packages with 'ppo-tui doctor'"
 
 
 def ensure(*, python: str = sys.executable, progress: Callable[[str], None] = lambda _: None) -> Path:
-    """The folder with the toy task in ppo-tui's cache, built the first time and by one process at a time.
+    """The folder of the toy task in ppo-tui's cache, built on first use and by one process at a time.
 
-    `python` is an interpreter with torch and transformers. Raises UserError when it fails.
+    `python`: an interpreter with torch and transformers. Raises UserError on failure.
     """
     folder = cache_dir() / "toy"
     with _alone(folder.with_suffix(".lock")):
@@ -53,7 +53,7 @@ def ensure(*, python: str = sys.executable, progress: Callable[[str], None] = la
 
 
 def ensure_for(model: str | None, python: str, progress: Callable[[str], None]) -> None:
-    """Builds the toy task when the preset's path `model` is in it and it does not exist yet."""
+    """Builds the missing toy task if the preset's path `model` is part of it."""
     if model and Path(model).is_relative_to(cache_dir() / "toy"):
         ensure(python=python, progress=progress)
 

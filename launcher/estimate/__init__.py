@@ -1,1 +1,1 @@
-"""What a preset takes on a machine: memory by phase, and the facts of models that it follows from."""
+"""The resources of a preset on a machine: memory by phase, and the underlying facts of models."""

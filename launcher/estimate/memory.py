@@ -1,13 +1,13 @@
 """The memory estimate of a run, phase by phase, with the formula.
 
-Each phase has two values. The certain one applies to any data: weights, Adam, gradients, what the engine reserves. The
-likely one adds activations and logits for micro-batches full of the longest rows, CUDA's own memory and what a sleeping
-engine keeps. docs/evidence/memory.md compares both with real runs.
+Each phase has two values. The certain one applies to any data: weights, Adam, gradients, the engine's reservation. The
+likely one adds activations and logits for micro-batches of maximum-length rows, CUDA's own memory and the memory of a
+sleeping engine. docs/evidence/memory.md compares both with real runs.
 
-One process trains both models. Its allocator keeps what a phase freed: veRL 0.9.1 empties that cache where new
-weights go to the engine (`ActorRolloutRefWorker.update_weights`) and where weights are moved off the GPU
-(`offload_fsdp_model_to_cpu`), not between the other phases. A cache never makes a run fail, as torch frees it when
-the GPU is full: it counts up to the size of the GPU.
+One process trains both models. Its allocator keeps memory freed by a phase: veRL 0.9.1 empties that cache when new
+weights go to the engine (`ActorRolloutRefWorker.update_weights`) and when weights are moved off the GPU
+(`offload_fsdp_model_to_cpu`), not between the other phases. A cache never makes a run fail, as torch frees it when the
+GPU is full: it counts up to the size of the GPU.
 """
 
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Phase:
-    """One phase on one GPU: `gpu` is certainly needed, `gpu_high` is the likely upper end."""
+    """One phase on one GPU: `gpu` is certain, `gpu_high` the likely upper end."""
 
     name: str
     parts: tuple[Part, ...]
@@ -57,7 +57,7 @@ class Phase:
 
     @property
     def gpu_needed(self) -> int:
-        """The upper end without what torch would free for others."""
+        """The upper end without the cache that torch would free."""
         return sum(part.bytes for part in self.parts if part.label != CACHED)
 
     @property
@@ -76,7 +76,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Bytes per GPU by phase, and on the host. `gpu_total`: size for programs of the smallest GPU, None without one."""
+    """Bytes per GPU by phase, and on the host. `gpu_total`: usable size of the smallest GPU, None without one."""
 
     plan: MemoryInputs
     phases: tuple[Phase, ...]
@@ -94,11 +94,11 @@ class Estimate:
 
     @property
     def worst(self) -> Phase | None:
-        """The phase that is likely to hold most."""
+        """The phase that likely needs most memory."""
         return max(self.phases, key=lambda phase: phase.gpu_high, default=None)
 
     def as_json(self) -> dict[str, object]:
-        """`memory` of `check --json`; bytes."""
+        """`memory` of `check --json`, in bytes."""
         facts = self.plan.facts
         return {
             "model": {"name": facts.name, "parameters": facts.parameters, "source": facts.source},
@@ -112,7 +112,7 @@ class Estimate:
 
 
 def estimate(subject: PlacedConfig) -> Estimate | None:
-    """The memory of a run; None for an unknown model. Without a GPU, only that of the host."""
+    """The memory of a run; None for an unknown model. Without a GPU, only host memory."""
     sizes = plan(subject)
     if sizes is None:
         return None
@@ -162,7 +162,7 @@ def _phases(sizes: MemoryInputs, total: int | None) -> tuple[Phase, ...]:
 
 
 def _engine(sizes: MemoryInputs, total: int | None) -> tuple[list[Part], list[Part]]:
-    """An engine on the same GPU: during the rollout, and outside of it."""
+    """An engine on the same GPU: during the rollout, and in other phases."""
     if sizes.utilisation is None or total is None:
         return [], []
     awake = [
@@ -180,10 +180,10 @@ def _passing(sizes: MemoryInputs) -> list[Part]:
 
 
 def _updating(sizes: MemoryInputs, model: Trained) -> tuple[list[Part], int]:
-    """The update of a model, and what it adds to the cache.
+    """The update of a model, and its addition to the cache.
 
-    These are gradients and copies, probably as FSDP makes them on streams of their own, and Adam's temporaries, which
-    rarely fit into the gaps (fitted to 15 runs).
+    These are gradients and copies, probably made by FSDP on separate streams, and Adam's temporaries, which rarely fit
+    into the gaps (fitted to 15 runs).
     """
     is_actor, own = model is sizes.actor, 0 if model.offload_policy else 1
     shape = (sizes.facts if is_actor else sizes.critic_facts or sizes.facts).sizes
@@ -206,13 +206,13 @@ def _updating(sizes: MemoryInputs, model: Trained) -> tuple[list[Part], int]:
 
 
 def _cached(phase: Phase, held: int, total: int | None) -> Phase:
-    """The phase with the cache that fills it up to `held` bytes, or to the GPU's."""
+    """The phase with the cache that fills it up to `held` bytes, or to the GPU's size."""
     most = held if total is None else min(held, total)
     return Phase(phase.name, (*phase.parts, Part(CACHED, max(0, most - phase.gpu_high), False)))
 
 
 def _engine_alone(sizes: MemoryInputs, total: int | None) -> list[Phase]:
-    """An engine on a GPU of its own, while it takes new weights."""
+    """An engine on its own GPU, while it receives new weights."""
     if sizes.own_utilisation is None or total is None:
         return []
     share = int(sizes.own_utilisation * total)
@@ -227,7 +227,7 @@ def _engine_alone(sizes: MemoryInputs, total: int | None) -> list[Phase]:
 
 
 def _reward_model(sizes: MemoryInputs, total: int | None) -> tuple[list[Part], list[Part]]:
-    """A reward model on the same GPU: while it scores, and while others work."""
+    """A reward model on the same GPU: while it scores, and during other phases."""
     if sizes.reward_model is None or total is None:
         return [], []
     scoring = [
@@ -240,7 +240,7 @@ def _reward_model(sizes: MemoryInputs, total: int | None) -> tuple[list[Part], l
 
 
 def _sending(sizes: MemoryInputs, loaded: Part) -> tuple[Part, ...]:
-    """Memory of the new weights on their way to the engine, before its KV cache is back."""
+    """Memory of new weights during their transfer to the engine, before its KV cache returns."""
     beside = rollout_memory.weights(sizes) * sizes.sleeps if sizes.utilisation is not None else 0
     return (
         *([loaded] if sizes.staged else []),
@@ -251,12 +251,12 @@ def _sending(sizes: MemoryInputs, loaded: Part) -> tuple[Part, ...]:
 
 
 def logits(shape: Architecture, tokens: int, bytes_each: float) -> int:
-    """Bytes of one micro-batch's logits with all their copies."""
+    """Bytes of a micro-batch's logits with all copies."""
     return int(tokens * shape.vocab * bytes_each)
 
 
 def activations(shape: Architecture, tokens: int, sizes: MemoryInputs) -> int:
-    """Bytes kept for the backward pass: every layer's input and the intermediate values of one layer, or of all."""
+    """Bytes kept for the backward pass: the inputs of all layers, and the intermediate values of one or all layers."""
     if not sizes.checkpointing:
         return tokens * shape.layers * layer_bytes(shape)
     inputs = 0 if sizes.activation_offload else shape.layers * 2 * shape.hidden

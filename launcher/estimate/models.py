@@ -1,6 +1,6 @@
-"""Facts about a model: from its files when it is here, otherwise from a table of the presets' models.
+"""Facts about a model, from its local files or from a table of the presets' models.
 
-Neither torch nor transformers is needed: config.json and the headers of the weight files are enough.
+Needs neither torch nor transformers: config.json and the headers of the weight files are enough.
 """
 
 import functools
@@ -22,7 +22,7 @@ _HEADER_LIMIT = 100_000_000  # bytes; the format's own limit
 
 @dataclass(frozen=True)
 class Architecture:
-    """The sizes of a decoder-only model, as its config.json calls them."""
+    """The sizes of a decoder-only model, with the names of its config.json."""
 
     layers: int
     hidden: int
@@ -54,11 +54,11 @@ class Architecture:
 
     @property
     def embedding(self) -> int:
-        """Parameters of the embedding (and, when not tied, of the output matrix)."""
+        """Parameters of the embedding and, if not tied, of the output matrix."""
         return self.vocab * self.hidden
 
     def count(self) -> int:
-        """Parameters of the whole model, counted from its sizes (gated MLP, RMSNorm)."""
+        """Parameters of the whole model, computed from its sizes (gated MLP, RMSNorm)."""
         layer = sum(a * b for a, b in self.linear) + 2 * self.hidden
         layer += (self.query + 2 * self.kv) * self.qkv_bias + 2 * self.head_dim * self.qk_norm
         return self.embedding * (1 if self.tied else 2) + self.layers * layer + self.hidden
@@ -66,7 +66,7 @@ class Architecture:
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """A model: its name in the preset, its sizes, its parameters and their source."""
+    """A model: its name in the preset, sizes, parameters and their source."""
 
     name: str
     sizes: Architecture
@@ -85,12 +85,12 @@ class ModelFacts:
 
 @functools.cache
 def table() -> Mapping[str, Architecture]:
-    """Models of the presets and others of their size, by the name without its maker and without `-Instruct`."""
+    """Models of the presets and others of their size, by name without organization and `-Instruct`."""
     return {name: record(Architecture, row) for name, row in tables_of(__file__).items()}
 
 
 def facts(path: str, env: Mapping[str, str] = os.environ) -> ModelFacts | None:
-    """What is known about the model `path` (a folder or a name on the hub); None if nothing is known."""
+    """The facts about the model `path` (a folder or a hub name); None if unknown."""
     folder = folder_of(path, env)
     if folder is not None:
         config = read_json(folder / "config.json")
@@ -103,7 +103,7 @@ def facts(path: str, env: Mapping[str, str] = os.environ) -> ModelFacts | None:
 
 
 def folder_of(path: str, env: Mapping[str, str] = os.environ) -> Path | None:
-    """The folder that holds the model: `path` itself, or its newest snapshot in the Hugging Face cache."""
+    """The model's folder: `path` itself, or its newest snapshot in the Hugging Face cache."""
     here = Path(path)
     if path and here.is_dir():
         return here
@@ -118,7 +118,7 @@ def folder_of(path: str, env: Mapping[str, str] = os.environ) -> Path | None:
 
 
 def hub_cache(env: Mapping[str, str] = os.environ) -> Path:
-    """Where huggingface_hub keeps models: in HF_HUB_CACHE, or its old name, or below HF_HOME or the home folder."""
+    """huggingface_hub's model folder: HF_HUB_CACHE, or its old name, or below HF_HOME or the home folder."""
     moved = env.get("HF_HUB_CACHE") or env.get("HUGGINGFACE_HUB_CACHE")
     return Path(moved).expanduser() if moved else hub_home(env) / "hub"
 
@@ -135,7 +135,7 @@ def is_toy(path: str) -> bool:
 
 
 def architecture(config: Mapping[str, Any]) -> Architecture | None:
-    """The sizes in a config.json; None when it does not describe a decoder of the usual kind."""
+    """The sizes in a config.json; None for other than usual decoders."""
     nested = config.get("text_config")  # models for text and pictures
     if isinstance(nested, Mapping):
         config = {**config, **nested}
@@ -160,7 +160,7 @@ def architecture(config: Mapping[str, Any]) -> Architecture | None:
 
 
 def has_experts(config: Mapping[str, Any]) -> bool:
-    """Whether it is a mixture of experts, whose parameters cannot be counted from these sizes."""
+    """Whether it is a mixture of experts, whose parameters do not follow from these sizes."""
     nested = config.get("text_config")
     whole = {**config, **nested} if isinstance(nested, Mapping) else config
     return any(whole.get(key) for key in ("num_experts", "num_local_experts", "n_routed_experts"))
@@ -171,7 +171,7 @@ LLAMA = (*(f"self_attn.{name}_proj" for name in "qkvo"), *(f"mlp.{name}_proj" fo
 
 
 def modules(path: str, env: Mapping[str, str] = os.environ) -> list[str]:
-    """The names of the model's linear layers, as an adapter may name them; empty if unknown."""
+    """Names of the model's linear layers, as for an adapter; empty if unknown."""
     folder = folder_of(path, env)
     if folder is None:
         known = path.rstrip("/").rpartition("/")[2].removesuffix("-Instruct") in table()
@@ -185,7 +185,7 @@ def modules(path: str, env: Mapping[str, str] = os.environ) -> list[str]:
 
 
 def weight_files(folder: Path) -> tuple[list[Path], list[str]]:
-    """The safetensors files of a model, and the names of missing ones from its index."""
+    """A model's safetensors files, and the names of missing ones in its index."""
     index = folder / "model.safetensors.index.json"
     if index.is_file():
         wanted = read_json(index).get("weight_map")
@@ -197,7 +197,7 @@ def weight_files(folder: Path) -> tuple[list[Path], list[str]]:
 
 
 def count_weights(folder: Path) -> int | None:
-    """Parameters in the weight files, read off their headers; None unless all files are complete."""
+    """Parameters in the weight files, from their headers; None unless all files are complete."""
     files, missing = weight_files(folder)
     if missing or not files:
         return None
@@ -213,7 +213,7 @@ def count_weights(folder: Path) -> int | None:
 def read_header(file: Path) -> dict[str, dict[str, Any]] | None:
     """The header of a safetensors file: tensor name -> dtype, shape, data_offsets.
 
-    None for another kind of file, or one shorter than its header says (an incomplete download).
+    None for another kind of file, or one shorter than its header requires (an incomplete download).
     """
     try:
         with file.open("rb") as stream:

@@ -1,4 +1,4 @@
-"""The sizes that determine memory: the models with their training states, and the tokens of one pass."""
+"""The sizes behind the memory estimate: models with training states, and tokens per pass."""
 
 import os
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ KV_CACHE = f"{ROLLOUT}.engine_kwargs.vllm.kv_cache_memory_bytes"
 
 @dataclass(frozen=True, kw_only=True)
 class PlacedConfig(EffectiveConfig):
-    """A preset's effective configuration on one machine; `python` is the interpreter that has its veRL."""
+    """A preset's effective configuration on one machine; `python`: the interpreter with its veRL."""
 
     loaded: LoadedPreset
     python: str
@@ -45,13 +45,13 @@ class PlacedConfig(EffectiveConfig):
 
     @cached_property
     def env(self) -> dict[str, str]:
-        """The environment of the run: this process's, with the preset's laid over."""
+        """The run's environment: this process's, overridden by the preset's."""
         return {**os.environ, **self.loaded.preset.env}
 
 
 @dataclass(frozen=True)
 class MemoryInputs:
-    """All inputs of the estimate. Tokens are those of the largest micro-batch on one GPU."""
+    """All inputs of the estimate. Tokens are those of the largest micro-batch per GPU."""
 
     facts: ModelFacts
     actor: Trained
@@ -158,12 +158,12 @@ def plan(subject: PlacedConfig) -> MemoryInputs | None:
 
 
 def logit_bytes(subject: PlacedConfig) -> tuple[float, float]:
-    """Bytes that the actor's update and its log-probability pass need per token and vocabulary entry.
+    """Bytes per token and vocabulary entry in the actor's update and its log-probability pass.
 
     Measured on an H100 and on real runs (docs/evidence/memory.md). One copy of the logits in bf16 is 2. torch's
-    log-softmax keeps another copy in fp32 for its backward pass; flash-attn works in place. Without remove-padding
-    veRL gathers the valid rows into a second copy, and computes entropy outside of torch.compile: the
-    logits, their softmax and the product in fp32.
+    log-softmax keeps another copy in fp32 for its backward pass; flash-attn works in place. Without remove-padding veRL
+    gathers the valid rows into a second copy, and computes entropy outside of torch.compile: the logits, their softmax
+    and the product in fp32.
     """
     if subject.get(f"{MODEL}.use_fused_kernels", False):
         return 0.5, 0.5
@@ -179,7 +179,7 @@ def logit_bytes(subject: PlacedConfig) -> tuple[float, float]:
 
 
 def _flash_attn(subject: PlacedConfig) -> bool:
-    """Whether flash-attn's cross entropy, which needs no second copy of the logits, will be used."""
+    """Whether the run uses flash-attn's cross entropy, which needs no second copy of the logits."""
     if subject.machine.assumed:
         return subject.get(f"{MODEL}.override_config.attn_implementation") in (None, "flash_attention_2")
     try:
@@ -189,7 +189,7 @@ def _flash_attn(subject: PlacedConfig) -> bool:
 
 
 def _aside(subject: PlacedConfig, actor: Trained) -> int:
-    """Old weights, and the current ones while log-probabilities are computed with the old ones."""
+    """Old weights, plus the current ones while old ones compute log-probabilities."""
     if not subject.is_separate or subject.get(f"{CORRECTION}.bypass_mode") is True:
         return 0
     return actor.weights * min(2, subject.updates_a_step)

@@ -11,10 +11,10 @@ _BYTES = {"fp32": 4, "float32": 4, "bf16": 2, "bfloat16": 2, "fp16": 2, "float16
 
 @dataclass(frozen=True)
 class Trained:
-    """A model that is trained, on one GPU. Bytes are of one GPU's shard.
+    """A trained model on one GPU. Bytes are those of one GPU's shard.
 
-    `element` is the width of a master weight in bytes (fp32 unless set, regardless of the files). Adam keeps two
-    numbers of that width per trainable weight, and the gradient is one more.
+    `element`: bytes per master weight (fp32 unless set, regardless of the files). Adam keeps two numbers of this width
+    per trainable weight, and the gradient is one more.
     """
 
     name: str  # "actor" or "critic"
@@ -41,7 +41,7 @@ class Trained:
 
     @property
     def back(self) -> int:
-        """Offloaded weights that return as a whole for computing or saving."""
+        """Offloaded weights that return as a whole for computation or saving."""
         return self.weights if self.param_offload and not self.offload_policy else 0
 
     def idle(self, *, with_adam: bool = True) -> int:
@@ -52,7 +52,7 @@ class Trained:
         return (0 if self.param_offload else self.weights) + adam
 
     def host(self) -> int:
-        """Bytes in host memory, for one GPU's shard; offloaded gradients come with the policy only."""
+        """Host memory in bytes per GPU's shard; offloaded gradients come with the policy only."""
         if self.offload_policy:
             return self.weights + self.adam + self.gradients
         return self.weights * self.param_offload + self.adam * self.optimizer_offload
@@ -79,7 +79,7 @@ def trained(subject: EffectiveConfig, block: str, facts: ModelFacts, parameters:
 
 
 def copied(subject: EffectiveConfig, actor: Trained, facts: ModelFacts) -> int:
-    """A copy of the weights, with the gathered embedding; of an adapter sent alone, the parts that contain it."""
+    """A copy of the weights with the gathered embedding; for a separate adapter, the parts that contain it."""
     if actor.fsdp2:
         return 0
     if subject.has_lora and not subject.get(f"{MODEL}.lora.merge", False):
@@ -89,9 +89,9 @@ def copied(subject: EffectiveConfig, actor: Trained, facts: ModelFacts) -> int:
 
 
 def reference_first(subject: EffectiveConfig, reference: int) -> int:
-    """The part of the reference that FSDP 1 leaves on the GPU until its first pass; 0 for a sharded one.
+    """The part of the reference that FSDP 1 leaves on the GPU until its first pass; 0 if sharded.
 
-    Without sharding, or with `use_orig_params`, the model's own views hold the memory on the GPU after its flat
+    Without sharding, or with `use_orig_params`, the model's own views keep the memory on the GPU after its flat
     parameter was offloaded.
     """
     config = f"{REF}.fsdp_config"
@@ -102,11 +102,11 @@ def reference_first(subject: EffectiveConfig, reference: int) -> int:
 
 
 def _shards(subject: EffectiveConfig, config: str) -> int:
-    """GPUs that share one copy of a model."""
+    """Number of GPUs that share one copy of a model."""
     size = subject.get(f"{config}.fsdp_size", -1)
     return size if isinstance(size, int) and 0 < size <= subject.gpus else subject.gpus
 
 
 def element(subject: EffectiveConfig, config: str) -> int:
-    """Bytes of one master weight."""
+    """Bytes per master weight."""
     return _BYTES.get(str(subject.get(f"{config}.model_dtype", "fp32")), 4)

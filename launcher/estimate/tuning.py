@@ -1,7 +1,7 @@
-"""Chooses the next probe of `tune`: settings of memory and speed, guided by the memory estimate and by measurements.
+"""Chooses the next probe of `tune` by the memory estimate and earlier measurements: settings of memory and speed.
 
 A point has a power of two for all micro-batches (or token budgets) of the preset, the engine's share of GPU memory, and
-the offloaded parts. The search begins at a point that fits by the estimate, then moves from the best point so far.
+the offloaded parts. The search starts at a point that fits by the estimate, then moves from the best point so far.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ _OFFLOADS = ((), ("optimizer_offload",), ("param_offload", "optimizer_offload"))
 
 @dataclass(frozen=True)
 class Point:
-    """`batch` is a power of two on the preset's micro-batches, `offload` an index: nothing, Adam, weights and Adam."""
+    """`batch`: power of two on the preset's micro-batches. `offload`: an index (nothing, Adam, weights and Adam)."""
 
     batch: int = 0
     share: float | None = None
@@ -36,7 +36,7 @@ class Point:
 
 
 class Peak(NamedTuple):
-    """The peak memory of one GPU in bytes, the size of the GPU, and the peak without torch's cache."""
+    """Peak memory of one GPU in bytes, the GPU's size, and the peak without torch's cache."""
 
     used: int
     total: int | None
@@ -47,7 +47,7 @@ class Peak(NamedTuple):
 class Measured:
     """The result of a probe: tokens per second and GPU, and its peak memory.
 
-    `failed` is why it has no result; `memory`: it ran out of memory. `length` is the mean response in tokens.
+    `failed`: why it has no result. `memory`: it ran out of memory. `length`: mean response in tokens.
     """
 
     point: Point
@@ -60,14 +60,14 @@ class Measured:
 
     @property
     def usable(self) -> bool:
-        """Whether it is a valid result."""
+        """Whether the result is valid."""
         peak = self.peak
         full = peak is not None and peak.total is not None and peak.needed > _FULL * peak.total
         return self.tokens is not None and not full
 
 
 class Space:
-    """The points that a preset can be set to on one machine."""
+    """The possible points of a preset on one machine."""
 
     def __init__(self, subject: PlacedConfig) -> None:
         self.subject, self.flow = subject, flow(subject)
@@ -89,7 +89,7 @@ class Space:
         return {name: value for name, value in wanted.items() if value != self.subject.get(FIELDS[name].key)}
 
     def first(self) -> Point:
-        """The first point, where all is likely to fit: least offloading, then the largest batches, then the share."""
+        """The first point, where everything likely fits: least offloading, then largest batches, then the share."""
         for offload, batch in product(range(len(_OFFLOADS)), range(_BOLD, -_FAR - 1, -1)):
             point = Point(batch, self.origin.share, offload)
             if not self._possible(point) or not self._fits(point):
@@ -100,7 +100,7 @@ class Space:
         return self.origin
 
     def next(self, probes: Sequence[Measured]) -> Point | None:
-        """The next point to probe; None when no move is left. The second one is the preset as it is."""
+        """The next point to probe; None if no move is left. The second one is the unchanged preset."""
         if not probes:
             return self.first()
         tried = [self.change(each.point) for each in probes]
@@ -120,7 +120,7 @@ class Space:
         yield Point(point.batch - 1, point.share, point.offload)
 
     def _down(self, point: Point) -> Iterator[Point]:
-        """Moves that take less memory."""
+        """Moves that need less memory."""
         yield Point(point.batch - 1, point.share, point.offload)
         if less := self._shifted(point, -1):
             yield less
@@ -141,14 +141,14 @@ class Space:
         return found is None or total is None or all(phase.gpu <= total for phase in found.phases)
 
     def _fits(self, point: Point) -> bool:
-        """Whether every phase is likely to fit; without an estimate, only the unchanged preset fits."""
+        """Whether every phase likely fits; without an estimate, only the unchanged preset fits."""
         found = memory.estimate(self.subject.with_fields(self.change(point)))
         if found is None or found.gpu_total is None or not found.phases:
             return point == self.origin
         return all(phase.gpu_high <= found.gpu_total for phase in found.phases)
 
     def _batches(self, power: int) -> dict[str, int]:
-        """The micro-batches or token budgets, each within its limits; a budget beyond all tokens counts as all."""
+        """Micro-batches or token budgets, each within its limits; a budget beyond all tokens counts as all."""
         sizes = {}
         for field, rows, tokens in self._limits():
             size = self.subject.get(FIELDS[field].key) or tokens
@@ -165,8 +165,8 @@ class Space:
         return sizes
 
     def _limits(self) -> Iterator[tuple[str, int, int | None]]:
-        """The batch-size fields that veRL reads from this preset, each with its largest number of responses and, if
-        batches are sized by tokens, the current budget. From veRL 0.8 on the critic's are always sized by tokens.
+        """The batch-size fields that veRL reads from this preset, each with its maximum number of responses and, if
+        sized by tokens, the current budget. From veRL 0.8 on the critic's batches are always sized by tokens.
         """
         for name in self.names:
             passes = self.flow.critic if name == "critic" and self.flow.critic else self.flow.actor
@@ -177,7 +177,7 @@ class Space:
 
 
 def best_of(probes: Sequence[Measured]) -> Measured | None:
-    """The fastest usable probe; among equally fast ones, the first."""
+    """The fastest usable probe; the first among equals."""
     fastest = max((each.tokens or 0.0 for each in probes if each.usable), default=0.0)
     return next((each for each in probes if each.usable and (each.tokens or 0.0) >= fastest * (1 - _SAME)), None)
 

@@ -1,4 +1,4 @@
-"""The formats of an export, chosen by the file name."""
+"""Export formats, chosen by the file name."""
 
 import contextlib
 import csv
@@ -29,10 +29,10 @@ _NEAR = 3  # metrics that a wrong key may mean
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of (attempt, record), in the order of the log, and the names of the figures in them.
+    """Rows of (attempt, record) in log order, and their metric names.
 
-    Steps that a resumed attempt repeats are there twice. `chosen`: the user chose the names; otherwise they are all
-    names. A record may lack some of `keys` and have others.
+    Steps repeated by a resumed attempt occur twice. `chosen`: the user chose the names [default: all names]. A record
+    may lack some of `keys` and have others.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Table:
     rows: list[tuple[int, StepRecord]]
 
     def joined(self) -> SeriesStore:
-        """The attempts as one run: a repeated step has the newer metrics."""
+        """The attempts as one run: newer metrics win at repeated steps."""
         store = SeriesStore()
         for attempt, record in self.rows:
             store.add(record, attempt)
@@ -56,7 +56,7 @@ _VERSION = "brain.Event:2"  # what the first event of a file of TensorBoard name
 
 
 def csv_rows(table: Table) -> bytes:
-    """One row per step with all digits; nan is `nan`, and a missing metric is an empty cell."""
+    """One row per step with all digits; nan is `nan`, a missing metric an empty cell."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["step", "attempt", *table.keys])
@@ -66,7 +66,7 @@ def csv_rows(table: Table) -> bytes:
 
 
 def json_lines(table: Table) -> bytes:
-    """One object per step, as `ppo-tui metrics --json` prints them, without missing metrics."""
+    """One object per step as in `ppo-tui metrics --json`, without missing metrics."""
     lines = []
     for attempt, record in table.rows:
         figures = jsonable({key: record.data[key] for key in table.keys if key in record.data})
@@ -75,7 +75,7 @@ def json_lines(table: Table) -> bytes:
 
 
 def parquet(table: Table) -> bytes:
-    """Integers `step` and `attempt`, and a double per metric, null if a step lacks it. UserError without pyarrow."""
+    """Integers `step` and `attempt`, and a double per metric, null if missing. UserError without pyarrow."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -96,12 +96,12 @@ def parquet(table: Table) -> bytes:
 
 
 def picture(table: Table) -> bytes:
-    """The charts of the chosen metrics, or the main ones."""
+    """Charts of the chosen metrics, or of the main ones."""
     return svg.render(table.name, table.joined(), table.keys if table.chosen else ())
 
 
 def tensorboard(table: Table) -> bytes:
-    """One scalar of 32 bits per metric, as veRL's own TensorBoard logger writes them. UserError without the package."""
+    """One 32-bit scalar per metric, as in veRL's TensorBoard logger. UserError without the package."""
     try:
         from tensorboard.compat.proto.event_pb2 import Event
         from tensorboard.compat.proto.summary_pb2 import Summary
@@ -133,10 +133,10 @@ _RENDERS: dict[str, Render] = {".csv": csv_rows, ".jsonl": json_lines, ".parquet
 
 
 def export(source: RunDir | Log, to: str, keys: Sequence[str] = (), *, force: bool = False) -> Path:
-    """Writes the metrics of a source into the file `to`; returns that file.
+    """Writes a source's metrics into the file `to`; returns that file.
 
-    The ending is the format; an existing folder, or a name without ending, is a folder for TensorBoard. An existing
-    file is replaced only with `force`. Raises UserError.
+    The extension sets the format; an existing folder, or a name without an extension, is a folder for TensorBoard.
+    Replaces an existing file only with `force`. Raises UserError.
     """
     path, render = destination(to)
     if path.exists() and not force:
@@ -154,7 +154,7 @@ def export(source: RunDir | Log, to: str, keys: Sequence[str] = (), *, force: bo
 
 
 def destination(to: str) -> tuple[Path, Render]:
-    """The file to write, and the function that writes it. Raises UserError."""
+    """The file to write, and its writer. Raises UserError."""
     try:
         path = Path(to).expanduser()
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
@@ -175,7 +175,7 @@ def destination(to: str) -> tuple[Path, Render]:
 
 
 def _in_folder(folder: Path) -> Path:
-    """The event file in a folder of its own: because TensorBoard draws all event files of a folder as one run."""
+    """The event file in a separate folder, as TensorBoard draws all event files of a folder as one run."""
     if folder.is_dir() and (others := {p.name for p in folder.glob("*tfevents*")} - {_IN_FOLDER}):
         raise UserError(
             f"{folder} contains events of another run ({min(others)})", "choose another folder for this run"
@@ -184,7 +184,7 @@ def _in_folder(folder: Path) -> Path:
 
 
 def require_known(keys: Iterable[str], known: Set[str], name: str, source: str) -> None:
-    """Raises UserError for a key that no step of the run or log `name` has, with the nearest ones that it has."""
+    """Raises UserError for a key missing in all steps of the run or log `name`, with the nearest ones."""
     on_screen = {key: chart.word for chart in charts() for key in chart.keys}
     for wrong in (key for key in keys if key not in known):
         words = (Words(f"{key} {on_screen.get(key, '')}", "", meaning) for key, meaning in meanings(known).items())
@@ -194,7 +194,7 @@ def require_known(keys: Iterable[str], known: Set[str], name: str, source: str) 
 
 
 def collect(source: RunDir | Log, keys: Sequence[str]) -> Table:
-    """The table of all metrics of a source, or of some. UserError for no steps and unknown metrics."""
+    """The table of all or some metrics of a source. UserError without steps, and for unknown metrics."""
     rows = list(steps(source))
     if isinstance(source, Log):
         source.clock()([record for _, record in rows])  # a bare log's steps carry no time

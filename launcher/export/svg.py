@@ -1,7 +1,7 @@
-"""The charts as a picture: reward, drift, entropy and throughput over the steps, or one chart per chosen metric.
+"""Charts as a picture: reward, drift, entropy and throughput over the steps, or one chart per chosen metric.
 
-Spikes stay: where there are more steps than pixels, a column shows its lowest and highest value. A value that is not
-finite leaves a gap; a dashed line marks the first step of a resumed attempt.
+Spikes stay: with more steps than pixels, a column shows its minimum and maximum. A non-finite value leaves a gap; a
+dashed line marks the first step of a resumed attempt.
 """
 
 import math
@@ -29,7 +29,7 @@ Part = list[tuple[float, float]]  # pixels; the points of a stretch of curve wit
 
 
 def render(name: str, store: SeriesStore, keys: Sequence[str]) -> bytes:
-    """A picture on white without external style sheets or scripts: one chart per key; without keys, the main charts."""
+    """A picture on white without external style sheets or scripts: one chart per key [default: the main charts]."""
     charts = [(key, (key,)) for key in keys] or main_charts(store, names.FEW)
     width = _ACROSS * _WIDTH
     height = _HEAD + math.ceil(len(charts) / _ACROSS) * _HEIGHT
@@ -49,13 +49,13 @@ def render(name: str, store: SeriesStore, keys: Sequence[str]) -> bytes:
 
 
 def main_charts(store: SeriesStore, count: int) -> list[tuple[str, tuple[str, ...]]]:
-    """Titles, with units, and keys of the metrics that people look at first."""
+    """Titles with units, and keys, of the main metrics."""
     units = {each: describe(each.keys[0]).unit for each in names.charts(store)[:count]}
     return [(f"{each.title}, {unit}" if unit else each.title, each.keys) for each, unit in units.items()]
 
 
 class Marks(NamedTuple):
-    """Additions to the curve of a chart: values at steps, and steps with a word each."""
+    """Additions to a chart's curve: values at steps, and steps with a word each."""
 
     points: Sequence[tuple[int, float]] = ()
     flags: Sequence[tuple[int, str]] = ()
@@ -124,7 +124,7 @@ def _frame(
     x_of: Callable[[float], float],
     y_of: Callable[[float], float],
 ) -> list[str]:
-    """Grid, axes, their labels, and the lines where attempts began."""
+    """Grid, axes, labels, and the lines at starts of attempts."""
     drawn = []
     for tick in ticks:
         y = y_of(tick)
@@ -141,7 +141,7 @@ def _frame(
 
 
 def _columns(series: Series, last: int, y_of: Callable[[float], float]) -> list[Part]:
-    """One vertical stroke per pixel, from the lowest to the highest value of its steps."""
+    """One vertical stroke per pixel, from the minimum to the maximum of its steps."""
     return [
         [(_LEFT + x + 0.5, y_of(span.low)), (_LEFT + x + 0.5, y_of(span.high))] if span else []
         for x, span in enumerate(series.columns(0, last, _PLOT_WIDTH))
@@ -160,7 +160,7 @@ def _parts(entries: Sequence[Part]) -> list[Part]:
 
 
 def _curve(part: Part) -> str:
-    """A stretch of curve; a single point becomes a dot: a stroke of length 0 with a round end."""
+    """A part of the curve; a single point becomes a dot: a stroke of length 0 with a round end."""
     points = part if len(part) > 1 else part * 2
     return '<path class="curve" d="M' + "L".join(f"{x:.1f},{y:.1f}" for x, y in points) + '"/>'
 
@@ -174,7 +174,7 @@ def _note(text: str) -> str:
 
 
 def _scale(low: float, high: float) -> tuple[float, float, list[float]]:
-    """A round range around two values, and the two to seven round ticks in it, distinct in six digits."""
+    """A round range around two values, and its two to seven round ticks, distinct in six digits."""
     low, high = (max(-_HUGE, min(value, _HUGE)) for value in (low, high))
     size = max(abs(low), abs(high))
     if high - low <= max(1e-9 * size, _TINY):  # one value: a range around it

@@ -1,7 +1,7 @@
-"""The catalog of failures: one entry per cause, in the TOML files of this folder, grouped by subject.
+"""The catalog of failures: one entry per cause, in the TOML files of this folder, by subject.
 
-A pattern is a regular expression or a list of alternatives. `(?&NAME)` in it inserts a pattern of the file's
-[patterns]; `{use = "NAME"}` among the fixes inserts the file's [fixes] of that name.
+A pattern is a regular expression or a list of alternatives. `(?&NAME)` inserts a pattern of the file's [patterns];
+`{use = "NAME"}` among the fixes inserts the file's [fixes] of this name.
 """
 
 import functools
@@ -33,11 +33,11 @@ UNSEEN = {
     "running": "it arises from what the run computes",
     "upload": "`check` does not pack the folder that Ray uploads",
 }
-"""Why no finding shows a cause before the start."""
+"""Reasons why no finding shows a cause before the start."""
 
 
 class Level(IntEnum):
-    """The order of explanation: the errors of the lowest level win, and within a level the first line."""
+    """The order of explanation: errors of the lowest level win, and within a level the first line."""
 
     ROOT = 0  # the cause itself
     GENERAL = 1  # right only when nothing more precise matches
@@ -49,7 +49,7 @@ class Level(IntEnum):
 
     @property
     def symptom(self) -> bool:
-        """Whether the level is a symptom, whose cause is another error."""
+        """Whether the level is that of symptoms, which another error causes."""
         return self >= Level.BREAKDOWN
 
 
@@ -57,13 +57,13 @@ class Level(IntEnum):
 class Sample:
     """A failure that shows a cause; a test writes its console and expects the cause, with this text as evidence.
 
-    `form` is how it reaches the console (`tests/unit/test_diagnose_samples.py`). It decides which other fields apply:
-    the remote `method`, the `source` of the line, the `frames` before it (`PATH:FUNCTION`), Hydra's `target` and `key`,
-    the lines `before` it, the exception raised from it (`then`), `steps` done until then.
+    `form`: its form in the console (`tests/unit/test_diagnose_samples.py`), which decides on the other fields: the
+    remote `method`, the `source` of the line, the `frames` before it (`PATH:FUNCTION`), Hydra's `target` and `key`, the
+    lines `before` it, the exception raised from it (`then`), `steps` done before.
     """
 
     text: str
-    """The exception, or another decisive line, and the lines that follow it."""
+    """The exception or other decisive line, and the following lines."""
     form: str = "trainer"
     method: str | None = None
     source: str = ""
@@ -75,35 +75,34 @@ class Sample:
     steps: int = 0
     exit_code: int = 1
     oom_killed: int | None = None
-    """Processes that the kernel's out-of-memory killer ended during the run, by its counter."""
+    """Processes ended by the kernel's out-of-memory killer during the run, by its counter."""
     disk_free: int | None = None
-    """Free bytes of the run's disk at the end."""
+    """Free bytes on the run's disk at the end."""
     first: str = ""
-    """A part of the first line of evidence, if that is not the first line of `text`."""
+    """A part of the first line of evidence, if different from the first line of `text`."""
     told: str = ""
     """A part of the second line of evidence."""
     words: str = ""
     """A part of the title, filled in from the message."""
     thread: str = ""
-    """The URL of the public thread from which the entry was made."""
+    """The URL of the public thread behind the entry."""
     seen: str = ""
-    """Where it was seen, if not in a thread."""
+    """The place where it was seen, if not in a thread."""
 
 
 @dataclass(frozen=True)
 class Cause:
-    """A reason for a run to end, its marks in the console, and its fixes.
+    """A reason for the end of a run, its marks in the console, and its fixes.
 
-    `raised` is searched in an exception's line (`ValueError: text`, `ValueError("text")`), `line` is matched
-    at the start of any line. Both apply to the text without the prefixes of Ray and of loggers, and never to the
-    responses that veRL prints as samples. Their named groups fill `{name}` in title, meaning and fixes, and so do
-    `name2` and `name3` of other alternatives.
+    `raised` is searched in an exception's line (`ValueError: text`, `ValueError("text")`), `line` is matched at the
+    start of any line. Both apply to the text without prefixes of Ray and loggers, and never to the responses that veRL
+    prints as samples. Their named groups fill `{name}` in title, meaning and fixes, and so do `name2` and `name3` of
+    other alternatives.
 
-    `where` must match in the line or its context: the frames
-    (`verl/workers/engine/fsdp/transformer_impl.py:forward_step`), the worker methods
-    (`WorkerDict.actor_rollout_ref_update_actor`), the code line, `full_key: ...`, the source of the line and
-    whether the run had reached its steps (`from vLLMHttpServer stepping`, `from driver starting`), and whose code
-    raised an exception (`from driver starting in user code`, `verl`, `library`).
+    `where` must match in the line or its context: frames (`verl/workers/engine/fsdp/transformer_impl.py:forward_step`),
+    worker methods (`WorkerDict.actor_rollout_ref_update_actor`), the code line, `full_key: ...`, the source of the line
+    and whether the run had reached its steps (`from vLLMHttpServer stepping`, `from driver starting`), and the owner of
+    the code that raised an exception (`from driver starting in user code`, `verl`, `library`).
     """
 
     id: str
@@ -115,30 +114,30 @@ class Cause:
     line: str = ""
     where: str = ""
     unless: str = ""
-    """What must not match in the line or its context; `device amd` and `device npu` are part of it."""
+    """Must not match in the line or its context, which includes `device amd` and `device npu`."""
     level: Level = Level.ROOT
     several: bool = False
-    """Whether it names several reasons, or its message is raised at several places: the log does not decide."""
+    """Whether it has several possible reasons, or its message several places: the log does not decide."""
     rank: int = 0
-    """Of two entries with the same level that match the same line, the one with the lower rank wins."""
+    """Among matching entries of one level, the lower rank wins."""
     cause_in: str = ""
-    """Of a symptom: the sources (regular expression) whose lines contain the real cause."""
+    """For a symptom: the sources (regular expression) whose lines contain the real cause."""
     fatal: bool = False
-    """Of `line`: from the driver or the shell, it proves that the run is over."""
+    """For `line`: from the driver or the shell, it proves that the run is over."""
     hangs: bool = False
-    """The run hangs after it instead of ending."""
+    """Whether the run then hangs instead of ending."""
     waits: bool = False
     """Ray waits for resources that never become free; the run hangs in its start-up."""
     explains: str = ""
-    """Ids (regular expression) of entries that this one explains if it came before them."""
+    """Ids (regular expression) of entries that this one explains if it came first."""
     swallowed: bool = False
-    """veRL ends the run after it as if it were complete."""
+    """Whether veRL then ends the run as if it were complete."""
     announced: bool = False
-    """A batch system announces the end of the run; its signal says less."""
+    """Whether a batch system announces the end of the run; its signal is less specific."""
     check: str = ""
-    """The findings of `ppo-tui check` that show it beforehand (`P1, P3`), or one of UNSEEN; none of a symptom."""
+    """The findings of `ppo-tui check` that show it beforehand (`P1, P3`), or one of UNSEEN; none for a symptom."""
     place: int = 0
-    """Its index in the catalog, which is in the order of the ranks."""
+    """Its index in the catalog, in the order of ranks."""
 
     @property
     def findings(self) -> tuple[str, ...]:
@@ -147,13 +146,13 @@ class Cause:
 
     @property
     def of_verl(self) -> bool:
-        """Whether only veRL brings it about: its marks are code, workers or keys of veRL."""
+        """Whether only veRL can cause it: its marks are veRL's code, workers or keys."""
         return _VERLS.search(f"{self.raised}\n{self.line}\n{self.where}") is not None
 
 
 @functools.cache
 def catalogue() -> tuple[Cause, ...]:
-    """All causes, read once."""
+    """All causes, cached."""
     causes = (cause for family in FAMILIES for cause in read_causes(Path(__file__).with_name(f"{family}.toml")))
     ranked = sorted(causes, key=lambda cause: cause.rank)
     return tuple(replace(cause, place=place) for place, cause in enumerate(ranked))
@@ -166,7 +165,7 @@ def cause_of(id: str) -> Cause:
 
 
 def read_causes(path: Path) -> Iterator[Cause]:
-    """Reads one file of the catalog. A wrong or missing name raises TypeError with its entry."""
+    """Reads one file of the catalog. Raises TypeError with the entry for a wrong or missing name."""
     tables = read_tables(path)
     for table in tables["cause"]:
         try:
@@ -188,6 +187,6 @@ def _cause(table: Mapping[str, Any], patterns: Mapping[str, Any], fixes: Mapping
 
 
 def _pattern(written: str | Sequence[str], named: Mapping[str, str | Sequence[str]]) -> str:
-    """One regular expression from the alternatives, with the named patterns inserted."""
+    """One regular expression from the alternatives, with named patterns inserted."""
     whole = written if isinstance(written, str) else "|".join(written)
     return _NAMED.sub(lambda name: f"(?:{_pattern(named[name[1]], named)})", whole)
