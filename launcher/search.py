@@ -1,7 +1,7 @@
-"""The one ranking of names and meanings: `ppo-tui help WORD`, the command palette, the fields of the editor.
+"""The common ranking of names and meanings: `ppo-tui help WORD`, the command palette, the editor's fields.
 
-The words of a query must all fit. A whole word counts more than the beginning of one, that more than another part, and
-a part more than a similar word; a name counts more than the title, and that more than the meaning.
+All words of a query must match. A whole word counts more than a beginning, that more than another part, and that more
+than a similar word; a name counts more than the title, and that more than the meaning.
 """
 
 import difflib
@@ -23,7 +23,7 @@ _LIKE = 0.75  # how similar a misspelled word must be
 
 
 class Words(NamedTuple):
-    """What a search looks at in an entry; `weight` is added where it fits."""
+    """The searched texts of an entry; `weight` is added for a match."""
 
     name: str
     title: str = ""
@@ -32,19 +32,19 @@ class Words(NamedTuple):
 
 
 def ranked(query: str, entries: Iterable[Entry], words: Callable[[Entry], Words]) -> list[Entry]:
-    """The entries that fit more than half as well as the best: the best first, equal ones in their order."""
+    """Entries with more than half of the best score, best first, equal ones in their order."""
     scores = [(score(query, words(each)), each) for each in entries]
     least = max((fit for fit, _ in scores), default=0) / 2
     return [each for _, each in sorted((row for row in scores if row[0] > least), key=lambda row: -row[0])]
 
 
 def occurs(query: str, entry: Words) -> bool:
-    """Whether each word of a query is in an entry, and not only a similar one."""
+    """Whether an entry has each word of a query, not only similar ones."""
     return all(any(map(partial(_fit, word), map(_words, entry[:3]), _WORTHS)) for word in _words(query))
 
 
 def score(query: str, entry: Words) -> float:
-    """How well a query fits; 0 if a word of it fits nowhere."""
+    """The score of a query; 0 if one of its words matches nowhere."""
     wanted, texts = _words(query), [_words(text) for text in entry[:3]]
     fits = [max(map(partial(_fit, word), texts, _WORTHS)) or _similar(word, texts[:2]) for word in wanted]
     if not fits or not all(fits):

@@ -88,7 +88,7 @@ _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false":
 
 @dataclass(frozen=True)
 class Key:
-    """`keys:` of the user: the keys of a binding, and their place in config.yaml."""
+    """The user's `keys:`: the keys of a binding, and their place in config.yaml."""
 
     keys: str
     place: str
@@ -96,7 +96,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Keep:
-    """`keep:` of the user: the newest runs, and bytes of checkpoints in all; None for no limit."""
+    """The user's `keep:`: the newest runs, and bytes of all checkpoints; None for no limit."""
 
     runs: int | None = None
     checkpoints: int | None = None
@@ -104,7 +104,7 @@ class Keep:
 
 @dataclass(frozen=True)
 class Price:
-    """`gpu_price_per_hour:` of the user: what an hour of a GPU costs."""
+    """The user's `gpu_price_per_hour:`."""
 
     amount: float
     currency: str = ""
@@ -112,7 +112,7 @@ class Price:
 
 @dataclass(frozen=True)
 class Assistant:
-    """`assistant:` of the user: a command, or the URL of an endpoint with its model. `key_env` names a variable."""
+    """The user's `assistant:`: a command, or an endpoint's URL with its model. `key_env` names a variable."""
 
     command: tuple[str, ...] = ()
     url: str = ""
@@ -126,13 +126,13 @@ class Assistant:
 
     @property
     def to(self) -> str:
-        """Where a text is sent: the command line, or the model and its URL."""
+        """The destination of a text: the command line, or the model and its URL."""
         return shlex.join(self.command) if self.command else f"{self.model} at {self.url}"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How the screen looks and behaves. `theme_place` names the source of the theme."""
+    """Looks and behavior of the screen. `theme_place`: the source of the theme."""
 
     theme: str | None = None
     theme_place: str = "--theme"
@@ -143,9 +143,9 @@ class Settings:
 
 
 def read(asked: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Settings:
-    """The settings in force. `asked` is the command line, with None for missing options.
+    """The effective settings. `asked`: the command line, with None for missing options.
 
-    Raises UserError for a value that is not allowed, with its file, line and key, or its variable.
+    Raises UserError for a value that is not allowed, with file, line and key, or the variable.
     """
     environment = os.environ if environment is None else environment
     values = _given(asked, environment)
@@ -163,7 +163,7 @@ def read(asked: Mapping[str, Any], environment: Mapping[str, str] | None = None)
 
 
 def in_force(asked: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    """Every setting as text, with what sets it. Raises UserError as `read` does."""
+    """Every setting as text, with its source. Raises UserError as `read` does."""
     screen, values = read(asked), _given(asked, os.environ)
     defaults = {"trace": True, "max_cpu_runs": 1, "max_console_size": f"{CONSOLE_SIZE >> 30} GiB"}
     found = {**defaults, **{name: value for name, (value, _) in values.items()}}
@@ -173,14 +173,14 @@ def in_force(asked: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
 
 
 def _text(value: object) -> str:
-    """A setting in one line; of a mapping only the names, because the values of `alerts` are secrets."""
+    """A setting in one line; for a mapping only the names, because the values of `alerts` are secrets."""
     if isinstance(value, (Mapping, list)):
         return ", ".join(map(str, value))
     return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
 
 
 def _given(asked: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, tuple[Any, str]]:
-    """The settings that are not at their defaults, each with what sets it."""
+    """The settings with other than default values, each with its source."""
     values = _file(settings_file())
     for name, variable in _ENVIRONMENT.items():
         if environment.get(variable):
@@ -189,7 +189,7 @@ def _given(asked: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str
 
 
 def in_environment(asked: Mapping[str, Any]) -> dict[str, str]:
-    """Environment variables with which another of our processes reads the same settings as `read(asked)`."""
+    """Environment variables that give our other processes the settings of `read(asked)`."""
     return {_ENVIRONMENT[name]: str(value).lower() for name, value in asked.items() if value is not None}
 
 
@@ -199,7 +199,7 @@ def over_ssh(environment: Mapping[str, str]) -> bool:
 
 
 def max_cpu_runs() -> int:
-    """Runs without a GPU that the queue has at a time. Raises UserError as `read` does."""
+    """Maximum number of runs without a GPU that the queue starts at once. Raises UserError as `read` does."""
     value, place = _file(settings_file()).get("max_cpu_runs", (1, ""))
     if type(value) is not int or not 1 <= value <= 64:
         raise UserError(f"{place}: {clean(repr(value))} is not allowed", "use a number from 1 to 64")
@@ -207,7 +207,7 @@ def max_cpu_runs() -> int:
 
 
 def max_console_size() -> int:
-    """Bytes that the console of an attempt may take on the disk. Raises UserError as `read` does."""
+    """Maximum bytes of an attempt's console on disk. Raises UserError as `read` does."""
     value, place = _file(settings_file()).get("max_console_size", (f"{CONSOLE_SIZE >> 30} GiB", ""))
     match = _SIZE.fullmatch(str(value).strip())
     size = int(float(match[1]) * _UNITS[match[2]]) if match else 0
@@ -217,12 +217,12 @@ def max_console_size() -> int:
 
 
 def trace() -> bool:
-    """Whether new runs note what their processes do when. Raises UserError as `read` does."""
+    """Whether new runs record spans of their processes. Raises UserError as `read` does."""
     return _flag(_file(settings_file()), "trace", default=True)
 
 
 def read_keep() -> Keep | None:
-    """The runs and checkpoints to keep; None when config.yaml does not say. Raises UserError."""
+    """The runs and checkpoints to keep; None if config.yaml has no limit. Raises UserError."""
     if "keep" not in (values := _file(settings_file())):
         return None
     value, place = values["keep"]
@@ -235,7 +235,7 @@ def read_keep() -> Keep | None:
 
 
 def read_price() -> Price | None:
-    """The price of an hour of a GPU; None when config.yaml has none. Raises UserError."""
+    """The price per GPU hour; None if config.yaml has none. Raises UserError."""
     if "gpu_price_per_hour" not in (values := _file(settings_file())):
         return None
     value, place = values["gpu_price_per_hour"]
@@ -264,7 +264,7 @@ def read_clusters() -> list[str]:
 
 
 def read_alerts() -> dict[str, str]:
-    """The targets of alerts in config.yaml by their names. Raises UserError."""
+    """The alert targets in config.yaml, by name. Raises UserError."""
     value, place = _file(settings_file()).get("alerts", (None, ""))
     if value is None:
         return {}
@@ -278,7 +278,7 @@ def read_alerts() -> dict[str, str]:
 
 
 def read_assistant() -> Assistant:
-    """The assistant in config.yaml. Raises UserError: also without one."""
+    """The assistant in config.yaml. Raises UserError, also without one."""
     form = "assistant: {command: [PROGRAM]} or assistant: {url: https://HOST/v1, model: NAME, key_env: VARIABLE}"
     value, place = _file(settings_file()).get("assistant", (None, ""))
     if value is None:
@@ -300,7 +300,7 @@ def read_assistant() -> Assistant:
 
 
 def keep_theme(name: str) -> None:
-    """Writes the theme into config.yaml; every other line stays. Raises UserError, OSError."""
+    """Writes the theme into config.yaml; all other lines stay. Raises UserError, OSError."""
     path = settings_file()
     text = obeyed(path).read_text("utf-8") if path.exists() else ""
     line = f"theme: {name}"
@@ -312,7 +312,7 @@ def keep_theme(name: str) -> None:
 
 
 def _file(path: Path) -> dict[str, tuple[Any, str]]:
-    """The settings of a file, each with its place; none when there is no file."""
+    """The settings of a file, each with its place; empty without a file."""
     if not path.exists():
         return {}
     from ruamel.yaml import YAML
@@ -360,7 +360,7 @@ def _flag(values: Mapping[str, tuple[Any, str]], name: str, *, default: bool) ->
 
 
 def _loopback(host: str | None) -> bool:
-    """Whether a host of a URL is this machine."""
+    """Whether a URL's host is this machine."""
     with contextlib.suppress(ValueError):
         return host == "localhost" or ipaddress.ip_address(host or "").is_loopback
     return False

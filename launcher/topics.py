@@ -1,4 +1,5 @@
-"""The texts of `ppo-tui help TOPIC` and of the reference page of the screen, from reference data.
+"""The texts of `ppo-tui help TOPIC` and of the screen's reference page, from reference data.
+
 `tools/pages.py` makes the reference pages of the documentation from the same texts.
 """
 
@@ -25,9 +26,9 @@ _PLACE = re.compile(r"\{[\w./-]+\}")  # of a value of the run
 _LIMITS = Path(__file__).parent / "health" / "limits.toml"
 _COMMANDS = Path(__file__).parent / "cli" / "words.toml"
 REFERENCE = Path(__file__).with_name("reference.toml")
-"""Settings, pages, and words that users look for."""
+"""Settings, pages, and search words."""
 GUIDE, GUIDES = "guide", Path(__file__).with_name("guides.toml")
-"""The kind of a topic that is a page of the documentation; these pages, and the words in which people ask for them."""
+"""The kind of a topic that is a documentation page; these pages, and the words of questions about them."""
 _LISTED = 3  # topics that the list names of each kind
 _FOUND = 10  # topics that a search lists
 _GUIDES = 2  # before the other topics
@@ -35,7 +36,7 @@ _ESSENTIAL, _RULE, _RIVAL = 0.08, 0.05, -0.5  # weights
 
 
 class Topic(NamedTuple):
-    """What can be looked up: its kind, name, title and meaning, and the function that makes its text."""
+    """A topic: its kind, name, title and meaning, and the function that makes its text."""
 
     kind: str
     name: str
@@ -46,7 +47,7 @@ class Topic(NamedTuple):
 
     @property
     def words(self) -> Words:
-        """The words that a search looks at."""
+        """The searched words."""
         return Words(self.name, f"{self.title} {_also().get(self.name, '')}", self.meaning, self.weight)
 
     @property
@@ -56,7 +57,7 @@ class Topic(NamedTuple):
 
 
 def text_of(topic: str) -> str:
-    """The text about a topic: its name and kind, then paragraphs and items. Raises UserError for an unknown topic."""
+    """The text of a topic: its name and kind, then paragraphs and items. Raises UserError for an unknown topic."""
     found = [each for each in topics() if each.name.lower() == topic.lower()]
     if not found:
         from launcher.metrics.glossary import UNKNOWN, describe
@@ -69,7 +70,7 @@ def text_of(topic: str) -> str:
 
 
 def search(query: str) -> list[Topic]:
-    """The topics that fit words or similar ones, the best first: of this name, guides for these words, the others."""
+    """The matching topics, best first: those with this name, guides, others."""
     meant = " ".join(word for word in query.split() if word.lower() not in read_tables(GUIDES)["fillers"].split())
     asked = ranked(meant, (row for row in _asked() if occurs(meant, row[1])), itemgetter(1))
     guides = list(dict.fromkeys(guide for guide, _ in asked))[:_GUIDES]
@@ -83,7 +84,7 @@ def hits(query: str) -> list[Topic]:
 
 
 def listed() -> list[tuple[str, str, str]]:
-    """A row per kind of topic: how many there are, and some."""
+    """A row per kind of topic: its number of topics, and examples."""
     kinds: dict[str, list[str]] = {}
     for each in topics():
         kinds.setdefault(each.kind, []).append(each.name)
@@ -105,7 +106,7 @@ def _also() -> Mapping[str, str]:
 
 
 def _plain(name: str, kind: str, text: str) -> Topic:
-    """A topic whose text is its meaning, without the links and code marks of Markdown."""
+    """A topic whose text is its meaning, without Markdown links and code marks."""
     meaning = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text).replace("`", "")
     return Topic(kind, name, "", meaning, lambda: meaning)
 

@@ -103,7 +103,7 @@ def put_problems(problems: Iterable[Problem], indent: int = 0, *, meaning: bool 
 def problem_lines(
     problems: Iterable[Problem], indent: int = 0, *, meaning: bool = False, out: TextIO | None = None
 ) -> Iterator[str]:
-    """Level and fault, then evidence and fixes; wrapped to the terminal `out` (None: stdout), else one line each."""
+    """Level and fault, then evidence and fixes; wrapped to the terminal `out` (None: stdout) if it is one."""
     columns = shutil.get_terminal_size().columns if (out or sys.stdout).isatty() else 10_000
     for problem in problems:
         texts = [problem.head, *([problem.meaning] if meaning and problem.meaning else []), *problem.lines()]

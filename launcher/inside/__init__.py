@@ -1,4 +1,4 @@
-"""ppo-tui's one folder on the path of veRL's interpreter: it holds the package `ppo_tui_inside` and nothing else."""
+"""ppo-tui's only folder on the path of veRL's interpreter: it contains just the package `ppo_tui_inside`."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The machine that a preset is checked for: this one, or one that is assumed."""
+"""The machine that a preset is checked for: this or an assumed one."""
 
 import contextlib
 import os
@@ -20,9 +20,9 @@ _ASSUMED = re.compile(r"(?:(\d{1,4})x)?(\d{1,3})x(\d{1,4}(?:\.\d+)?)")
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU, in bytes as NVML and nvidia-smi count: the driver's `reserved` share is in `total` and `used`.
+    """One GPU, in bytes as in NVML and nvidia-smi: `total` and `used` include the driver's `reserved` part.
 
-    `others` says who holds memory there ("python (pid 4711)").
+    `others`: who uses memory there ("python (pid 4711)").
     """
 
     name: str
@@ -33,7 +33,7 @@ class Gpu:
 
     @property
     def usable(self) -> int:
-        """CUDA's total: the bytes for programs, of which vLLM takes its share."""
+        """CUDA's total: the bytes for programs, to which vLLM's share applies."""
         return self.total - self.reserved
 
 
@@ -41,8 +41,8 @@ class Gpu:
 class Machine:
     """GPUs, host memory in bytes, CPUs as Ray counts them.
 
-    `assumed`: from `--assume`; checks of this machine alone (disk, CPUs, software) are skipped. `nodes`: the GPUs
-    belong to a cluster of so many machines with equal numbers of them; None if they may be anywhere.
+    `assumed`: from `--assume`, without the checks of this machine (disk, CPUs, software). `nodes`: the GPUs belong to a
+    cluster of this many machines with equal numbers of GPUs; None if unknown.
     """
 
     gpus: tuple[Gpu, ...]
@@ -72,13 +72,13 @@ def assumed(text: str) -> Machine:
 
 
 def here(env: Mapping[str, str] = os.environ) -> Machine:
-    """This machine as it is now, with the GPUs that `env` leaves to a run: 0.1 s, more with many GPUs."""
+    """This machine now, with the GPUs that `env` gives to a run: 0.1 s, more with many GPUs."""
     used, total = host_memory()
     return Machine(_gpus(env), total, total - used, cpus(), assumed=False)
 
 
 def cpus() -> int:
-    """CPUs that Ray will count: those of the machine, or of the container, rounded down."""
+    """CPUs as Ray counts them: of the machine or the container, rounded down."""
     count = os.cpu_count() or 1
     with contextlib.suppress(OSError, ValueError):
         quota, period = _CPU_MAX.read_text().split()
@@ -98,6 +98,6 @@ def _gpus(env: Mapping[str, str]) -> tuple[Gpu, ...]:
 
 
 def _others(holders: Sequence[Holder]) -> tuple[str, ...]:
-    """Who holds memory on a GPU, the largest first; it may be unknown in a container."""
+    """Users of a GPU's memory, largest first; may be unknown in a container."""
     ranked = sorted(holders, key=lambda each: -(each.used or 0))
     return tuple(f"{each.name} of {each.user} (pid {each.pid})" if each.name else f"pid {each.pid}" for each in ranked)

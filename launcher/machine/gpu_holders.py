@@ -1,8 +1,8 @@
-"""The owners of the processes that hold memory on a GPU.
+"""Owners of the processes that use a GPU's memory.
 
-NVML returns pids, not owners. In a container they may be pids of the host, which belong to another process here or
-to none: such a process is `unknown`, never "others". Only short name and user of a process are read, because
-a command line may contain secrets.
+NVML returns pids, not owners. In a container they may be pids of the host, which belong to another process here or to
+none: such a process is `unknown`, never "others". Only a process's short name and user are read, because a command line
+may contain secrets.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ def owner(pid: int, of_run: Callable[[int], bool]) -> Owner:
 
 
 def run_share(holders: Iterable[tuple[Owner, int | None]], used: int | None) -> int | None:
-    """Bytes that the run holds on a device with `used` bytes; None when that is unknown."""
+    """The run's bytes on a device with `used` bytes; None if unknown."""
     holders = list(holders)
     sizes = [size for who, size in holders if who.whose == "run"]
     if sizes:
@@ -52,7 +52,7 @@ def run_share(holders: Iterable[tuple[Owner, int | None]], used: int | None) -> 
 
 
 def differ(before: Mapping[int, int | None], now: Mapping[int, int | None]) -> bool:
-    """Whether the processes on a device changed, or the size of one by half a GiB; bytes by pid."""
+    """Whether the processes on a device changed, or one's size by half a GiB; bytes by pid."""
     return before.keys() != now.keys() or any(
         abs((now[pid] or 0) - (size or 0)) > _MOVED for pid, size in before.items()
     )
@@ -66,7 +66,7 @@ def in_session(pid: int, session: int | None) -> bool:
 
 
 def _believable(pid: int) -> bool:
-    """Whether this pid is the same process for NVML and for ppo-tui."""
+    """Whether NVML and ppo-tui see the same process under this pid."""
     if not psutil.pid_exists(pid):
         return False
     with contextlib.suppress(OSError):

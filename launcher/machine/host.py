@@ -1,4 +1,4 @@
-"""The host of a run: its memory, CPUs and disks, and what the kernel's out-of-memory killer has ended on it."""
+"""The host of a run: its memory, CPUs and disks, and the kernel's out-of-memory kills."""
 
 import contextlib
 import os
@@ -21,7 +21,7 @@ _IN_OTHERS = {"guest", "guest_nice"}  # Linux counts them as user and nice
 
 
 def host_memory() -> tuple[int, int]:
-    """Used and total bytes of the machine, or of the container when it has less."""
+    """Used and total bytes of the machine, or of the container if it has less."""
     memory = psutil.virtual_memory()
     used, total = int(memory.total - memory.available), int(memory.total)
     with contextlib.suppress(OSError, ValueError):
@@ -34,7 +34,7 @@ def host_memory() -> tuple[int, int]:
 
 
 class Usage:
-    """The CPUs of the host, and those that the processes of a run use, from one call to the next."""
+    """CPU use of the host and of a run's processes between two calls."""
 
     def __init__(self) -> None:
         self._times: dict[str, float] = {}
@@ -62,7 +62,7 @@ class Usage:
         return sample
 
     def run(self, pids: Iterable[int]) -> float | None:
-        """Cores that these processes and their ended children used; None where no process was known before."""
+        """Cores used by these processes and their ended children; None if no process was known before."""
         now, seconds = time.monotonic(), dict[int, float]()
         for pid in pids:
             with contextlib.suppress(psutil.Error):
@@ -82,8 +82,8 @@ def _pressure() -> float | None:
 
 
 def oom_kills(counter: str | None = None) -> OomKills:
-    """The counters of the kernel's out-of-memory killer. `counter` is the file of a control group, by default that of
-    this process, which the processes that it starts inherit.
+    """The counters of the kernel's out-of-memory killer. `counter`: a control group's file [default: that of this
+    process, which child processes inherit].
     """
     for file in [Path(counter)] if counter else _counters():
         if (kills := _kills(file)) is not None:
@@ -92,8 +92,8 @@ def oom_kills(counter: str | None = None) -> OomKills:
 
 
 def _counters() -> Iterator[Path]:
-    """Files that count for the control group of this process: of version 2, then of version 1. In a container, the
-    path of the group may be that on its host, and its own group is the root.
+    """Counter files for this process's control group: version 2, then version 1. In a container, the group's path may
+    be that on the host, and its own group is the root.
     """
     with contextlib.suppress(OSError):
         for line in _OWN_GROUPS.read_text().splitlines():
@@ -113,7 +113,7 @@ def _kills(file: Path) -> int | None:
 
 
 def disks(folders: Iterable[Path]) -> tuple[DiskSpace, ...]:
-    """The file systems of these folders, each once; a folder that cannot be read is left out."""
+    """The file systems of these folders, each once, without unreadable folders."""
     found: dict[int, DiskSpace] = {}
     for folder in folders:
         with contextlib.suppress(OSError):

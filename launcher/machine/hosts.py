@@ -1,4 +1,4 @@
-"""Other machines with a ppo-tui of their own, reached through the user's ssh: no port is opened and no daemon runs."""
+"""Other machines with their own ppo-tui, reached through the user's ssh: without open ports and daemons."""
 
 import os
 import re
@@ -27,7 +27,7 @@ _LONGEST = 49  # bytes of the folder of a socket, whose path has 107 and ssh's p
 
 @dataclass(frozen=True)
 class HostRuns:
-    """The runs of a machine (from its `list --json`) or the jobs of a cluster; or why it did not answer."""
+    """A machine's runs (from its `list --json`) or a cluster's jobs; or why it did not answer."""
 
     host: str
     runs: Sequence[Mapping[str, Any]] = ()
@@ -41,7 +41,7 @@ class NotReached(UserError):
 
 
 def run_on(host: str, words: Sequence[str], *, terminal: bool) -> int:
-    """Runs the ppo-tui of another machine; returns its exit code. Raises UserError (host, no ssh) and NotReached."""
+    """Runs ppo-tui on another machine; returns its exit code. Raises UserError (host, no ssh) and NotReached."""
     try:
         ssh = subprocess.Popen(there(host, words, ["-t"] if terminal else []))
     except OSError as error:
@@ -97,9 +97,9 @@ def there(host: str, words: Sequence[str], options: Sequence[str] = ("-t",)) -> 
 
 
 def _shared() -> list[str]:
-    """Options for one shared connection; none without a valid folder for its socket, because ssh would fail.
+    """Options for one shared connection; empty without a valid folder for its socket, because ssh would fail.
 
-    The path of a socket is short, and homes may be long, or on a file system without sockets.
+    Socket paths must be short; homes may be long, or on a file system without sockets.
     """
     folder = Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp") / f"ppo-tui-{os.getuid()}"
     try:

@@ -1,7 +1,7 @@
 """Ray jobs over HTTP: a client of the dashboard on a cluster's head that does not need Ray.
 
-Paths and answers as of Ray 2.60 (`ray/dashboard/modules/job/job_head.py: JobHead`, `state/state_head.py: get_logs`).
-The log comes from the state API, as bytes: the Jobs API returns one JSON text, or a websocket.
+Paths and replies of Ray 2.60 (`ray/dashboard/modules/job/job_head.py: JobHead`, `state/state_head.py: get_logs`). The
+log comes from the state API, as bytes: the Jobs API returns one JSON text, or a websocket.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ class Unreachable(UserError):
 
 
 class Trouble(Enum):
-    """Errors that Ray reports only as text, without a code or type (as of 2.60). Only this class matches that text."""
+    """Errors that Ray reports only as text, without a code or type (as of 2.60). Only this class matches the text."""
 
     NO_AGENT = ("No available agent", "TimeoutError")  # for a while after the start of a cluster
     EXISTS = ("already exists",)
@@ -54,7 +54,7 @@ class Trouble(Enum):
 
 @dataclass(frozen=True)
 class Job:
-    """A submitted job. `code` is the exit code of its command, if Ray recorded one; times in unix seconds."""
+    """A submitted job. `code`: exit code of its command, if Ray recorded one; times in unix seconds."""
 
     id: str
     status: str
@@ -90,7 +90,7 @@ class Job:
 
 
 def url_of(address: str | None) -> str:
-    """The dashboard's URL of `host`, `host:port`, `http(s)://...`, or `auto`: on this machine. Raises UserError."""
+    """The dashboard's URL for `host`, `host:port`, `http(s)://...`, or `auto`: on this machine. Raises UserError."""
     if address is None or address == "auto":
         return f"http://127.0.0.1:{PORT}"
     if address.startswith("ray://"):
@@ -108,7 +108,7 @@ def url_of(address: str | None) -> str:
 
 
 def token() -> str | None:
-    """The token of the user as Ray finds it; None without one. It is neither stored nor shown."""
+    """The user's token as found by Ray; None without one. It is neither stored nor displayed."""
     if os.environ.get("RAY_AUTH_MODE", "").lower() == "disabled":
         return None
     if value := os.environ.get("RAY_AUTH_TOKEN", "").strip():
@@ -120,7 +120,7 @@ def token() -> str | None:
 
 
 def authentication() -> dict[str, str]:
-    """Makes Ray use the token for an address; by itself, Ray does so only for a cluster that it finds."""
+    """Makes Ray use the token for an address; by default, Ray does so only for a cluster that it finds."""
     return {"RAY_AUTH_MODE": "token"} if token() and not os.environ.get("RAY_AUTH_MODE") else {}
 
 
@@ -128,7 +128,7 @@ class Cluster:
     """The head of a Ray cluster. Every method raises `Unreachable`, or UserError for a lasting error."""
 
     def __init__(self, address: str | None, own_token: str | None = None) -> None:
-        """`own_token` is that of a run's own Ray, instead of the user's."""
+        """`own_token`: that of a run's own Ray, instead of the user's."""
         self.url, self._token = url_of(address), own_token
 
     @functools.cached_property
@@ -147,14 +147,14 @@ class Cluster:
         return Path(str(self._ask("GET", "/api/version").json().get("session_name") or "")).name
 
     def resources(self) -> dict[str, tuple[float, float]]:
-        """The used and total amount of each resource, such as `GPU`; empty if the autoscaler does not report them."""
+        """Used and total amount per resource, such as `GPU`; empty if the autoscaler does not report them."""
         found: Any = self._ask("GET", "/api/cluster_status").json()
         for name in ("data", "clusterStatus", "loadMetricsReport", "usage"):
             found = found.get(name) if isinstance(found, dict) else None
         return {name: (float(used), float(total)) for name, (used, total) in (found or {}).items()}
 
     def nodes(self) -> list[Any]:
-        """The newest measurements of the nodes' agents, as `MachineSample.of_cluster` reads them."""
+        """The nodes' newest measurements, for `MachineSample.of_cluster`."""
         answer: Any = self._ask("GET", "/nodes?view=summary").json()
         summary = answer.get("data", {}).get("summary") if isinstance(answer, dict) else None
         return summary if isinstance(summary, list) else []
@@ -180,7 +180,7 @@ class Cluster:
         raise kind(f"{self.url} refused the job: {reason}")
 
     def job(self, id: str) -> Job | None:
-        """A job; None when the cluster has none with this id."""
+        """A job; None if the cluster has none with this id."""
         answer = self._ask("GET", f"/api/jobs/{quote(id, safe='')}", allowed=(404,))
         return None if answer.status_code == 404 else Job.of(answer.json())
 
@@ -191,15 +191,17 @@ class Cluster:
         return sorted(jobs, key=lambda job: job.started or 0.0, reverse=True)
 
     def stop(self, id: str) -> None:
-        """Asks Ray to stop a job; an ended job stays as it is."""
+        """Requests the stop of a job; does nothing for an ended job."""
         self._ask("POST", f"/api/jobs/{quote(id, safe='')}/stop", allowed=(404,))
 
     def delete(self, id: str) -> None:
-        """Removes a job that has ended from the list."""
+        """Removes an ended job from the list."""
         self._ask("DELETE", f"/api/jobs/{quote(id, safe='')}", allowed=(400, 404, 500))
 
     def holders(self) -> dict[str, float]:
-        """Who has reserved GPUs, and how many: the submission id of a job, or the command of a driver without one."""
+        """Holders of reserved GPUs, with their number: the submission id of a job, or the command of a driver without
+        one.
+        """
         held: dict[str, float] = {}
         for group in self.listed("placement_groups", "state", "CREATED"):
             for bundle in group.get("bundles") or ():
@@ -224,7 +226,7 @@ class Cluster:
         return names
 
     def log(self, job: Job, *, follow: bool) -> Iterator[bytes]:
-        """The console of a job from its first byte; with `follow` until the connection breaks, which is common."""
+        """A job's console from its first byte; with `follow` until the connection breaks, which is common."""
         import httpx
 
         if job.node is None:
@@ -244,7 +246,7 @@ class Cluster:
             raise self._away(error) from None
 
     def listed(self, kind: str, key: str, value: str) -> list[Mapping[str, Any]]:
-        """Actors or placement groups by a value, at most 1,000 (Ray: `dashboard/modules/state/state_head.py`)."""
+        """Actors or placement groups with this value, at most 1,000 (Ray: `dashboard/modules/state/state_head.py`)."""
         asked = {"filter_keys": key, "filter_predicates": "=", "filter_values": value, "limit": 1000, "detail": 1}
         answer = self._ask("GET", f"/api/v0/{kind}", params=asked).json()
         rows: list[Mapping[str, Any]] = answer["data"]["result"]["result"]
@@ -289,7 +291,7 @@ def _add(held: dict[str, float], owner: Any, resources: Any) -> None:
 
 @functools.cache
 def plugin() -> tuple[str, bytes]:
-    """The name, with a hash of the content, and the content of the package that veRL loads on nodes without ppo-tui."""
+    """Name (with a hash of the content) and content of the package that veRL loads on nodes without ppo-tui."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted((inside.FOLDER / inside.PACKAGE).rglob("*.py")):

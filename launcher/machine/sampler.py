@@ -34,14 +34,14 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 def visible(env: Mapping[str, str]) -> list[str] | None:
-    """Devices in CUDA_VISIBLE_DEVICES; None when it is not set."""
+    """Devices in CUDA_VISIBLE_DEVICES; None if unset."""
     named = env.get(VISIBLE)
     return None if named is None else [part.strip() for part in named.split(",") if part.strip()]
 
 
 @dataclass(frozen=True)
 class _Device:
-    """A GPU, or one MIG slice of it. A slice has its own memory and processes, the `whole` GPU has power and heat."""
+    """A GPU or MIG slice. A slice has its own memory and processes; the `whole` GPU has power and temperature."""
 
     index: int | str
     uuid: str
@@ -51,7 +51,7 @@ class _Device:
 
 
 def uuids(devices: Sequence[str] | None) -> tuple[str, ...]:
-    """The UUIDs of the GPUs in CUDA_VISIBLE_DEVICES, in its order, or of all GPUs for None."""
+    """The UUIDs of the GPUs in CUDA_VISIBLE_DEVICES, in order; None: of all GPUs."""
     sampler = Sampler(devices)
     found = sampler.uuids
     sampler.close()
@@ -96,7 +96,7 @@ class Sampler:
 
     @property
     def uuids(self) -> dict[str, str]:
-        """The UUIDs of the devices, which all containers of a machine share, by their index here."""
+        """UUIDs of the devices, shared by all containers of a machine, by local index."""
         return {str(device.index): device.uuid for device in self._devices}
 
     @property
@@ -109,8 +109,8 @@ class Sampler:
         """Takes one sample.
 
         The run's own processes are `pids` and the members of the process session `session`. Limits, `holders` and
-        `missing` seldom change: they are in a sample every ten seconds. Holders are also recorded when they change,
-        or one takes or frees half a GiB: an engine in sleep mode frees most of a GPU within a second.
+        `missing` seldom change: every ten seconds, a sample has them. Holders are also recorded when they change, or
+        one takes or frees half a GiB: an engine in sleep mode frees most of a GPU within a second.
         """
         now = clock.now()
         detailed = now - self._detailed >= _DETAILS
@@ -171,7 +171,7 @@ class Sampler:
         return None, None
 
     def _processes(self, handle: Any) -> dict[int, int | None]:
-        """Bytes by pid, those of a desktop's graphics included."""
+        """Bytes by pid, including a desktop's graphics."""
         processes = [*self._nvml.nvmlDeviceGetComputeRunningProcesses(handle)]
         with contextlib.suppress(self._nvml.NVMLError):
             processes += self._nvml.nvmlDeviceGetGraphicsRunningProcesses(handle)
@@ -184,7 +184,7 @@ class Sampler:
 
 
 def _slices(nvml: Any, index: int, visible: Collection[str] | None) -> Iterator[_Device]:
-    """A GPU, or its MIG slices (`0:1`), as far as they are visible."""
+    """A GPU or its MIG slices (`0:1`), as far as visible."""
     whole = nvml.nvmlDeviceGetHandleByIndex(index)
     uuid = _text(nvml.nvmlDeviceGetUUID(whole))
     shown = _shown(visible, index, uuid)
@@ -204,17 +204,17 @@ def _slices(nvml: Any, index: int, visible: Collection[str] | None) -> Iterator[
 
 
 def _shown(visible: Collection[str] | None, index: int | None, uuid: str) -> bool:
-    """Whether CUDA_VISIBLE_DEVICES names a device: by its index, or by the beginning of its UUID."""
+    """Whether CUDA_VISIBLE_DEVICES names a device, by index or by the beginning of its UUID."""
     return visible is None or any(
         word == str(index) or (word[:4] in ("GPU-", "MIG-") and uuid.startswith(word)) for word in visible
     )
 
 
 def _shared_by_forks(pids: Collection[int]) -> int:
-    """Bytes that `_private` counts more than once: pages that forks of one process share (Linux only).
+    """Bytes that `_private` counts repeatedly: pages shared by forks of one process (Linux only).
 
-    A process that was forked without exec has the stack address of its parent. The kernel walks all pages for the sum,
-    so only such processes are read, every ten seconds.
+    A process forked without exec has its parent's stack address. The kernel walks all pages for the sum, so only such
+    processes are read, every ten seconds.
     """
     forks, twice = defaultdict[str, list[Path]](list), 0
     for pid in pids:
@@ -230,7 +230,7 @@ def _shared_by_forks(pids: Collection[int]) -> int:
 
 
 def _private(pids: Collection[int]) -> int:
-    """Resident bytes of these processes without shared memory, so Ray's object store is left out."""
+    """Resident bytes of these processes without shared memory, such as Ray's object store."""
     total = 0
     for pid in pids:
         with contextlib.suppress(psutil.Error):

@@ -1,7 +1,7 @@
-"""The targets of `alerts:` in config.yaml, which get messages about runs. As a process: sends what stdin holds.
+"""Targets of `alerts:` in config.yaml for messages about runs. As a process: sends the events on stdin.
 
-A target is the URL of a service that Apprise supports, or `sendmail:ADDRESS` for mail through this machine's sendmail.
-URLs hold secrets: they stay in config.yaml, and no error repeats them.
+A target is the URL of a service supported by Apprise, or `sendmail:ADDRESS` for mail through the local sendmail. URLs
+contain secrets: they stay in config.yaml, and no error repeats them.
 """
 
 import json
@@ -29,7 +29,7 @@ _VARIABLE = re.compile(r"\$\{([^}]*)\}")  # one that has no value
 
 
 def command(names: Sequence[str]) -> list[str]:
-    """The process that sends to these targets: a JSON list of events on its stdin."""
+    """The process that sends to these targets a JSON list of events from its stdin."""
     return own_command("launcher.machine.targets", *names)
 
 
@@ -50,7 +50,7 @@ def send(name: str, target: str, title: str, body: str) -> None:
 
 
 def message(events: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
-    """Title and text about events of one run, which are the objects that `health.on_alert` gets, oldest first."""
+    """Title and text for the events of one run, which are objects for `health.on_alert`, oldest first."""
     first, worst = events[0], max(events, key=_weight)
     lines = [_line(event) for event in events]
     where = f"ppo-tui attach {first['run']}"
@@ -61,7 +61,7 @@ def message(events: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
 
 
 def _weight(event: Mapping[str, Any]) -> tuple[bool, bool, int]:
-    """Its rank: the cause before the flags that follow from it."""
+    """Its rank: a cause before the flags that follow from it."""
     level = Level[event["to"]].value if event["kind"] == "health" else 0
     return event["kind"] == "exit", not event.get("cause"), level
 
@@ -111,7 +111,7 @@ def _notify(url: str, title: str, body: str) -> None:
 
 
 def _expanded(target: str) -> str:
-    """The target with the values of the variables that it names."""
+    """The target with the values of its variables."""
     found = os.path.expandvars(target)
     if missing := _VARIABLE.search(found):
         raise UserError(f"the variable {missing[1]} is not set", f"export {missing[1]} before ppo-tui starts")
@@ -119,7 +119,7 @@ def _expanded(target: str) -> str:
 
 
 def main(names: Sequence[str]) -> int:
-    """Sends the events on stdin to the targets; returns 1 if a target does not accept them, with a line on stderr."""
+    """Sends the events on stdin to the targets; returns 1, with a line on stderr, if a target does not accept them."""
     title, body = message(json.load(sys.stdin))
     failed = False
     targets = read_alerts()

@@ -1,4 +1,4 @@
-"""The options of `health:` about acting on a flag (fields.toml); `launcher.health` has those about limits."""
+"""The `health:` options about actions after a flag (fields.toml); `launcher.health` has the limits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from launcher.settings import read_alerts
 OPTIONS = {spec.path[1]: spec for spec in SETTINGS.values() if spec.path[0] == "health" and len(spec.path) > 1}
 del OPTIONS["preset"]  # of the limits
 STOPPERS = OPTIONS["stop_on"].choices
-"""Rules for which a run may be ended: they are seldom wrong."""
+"""Rules that may end a run: they are seldom wrong."""
 
 
 @dataclass(frozen=True)
 class AlertSettings:
-    """The options of a preset's `health:` block that are about acting."""
+    """The options about actions in a preset's `health:` block."""
 
     on_alert: tuple[str, ...]
     alert_to: list[str] | None
@@ -32,13 +32,13 @@ class AlertSettings:
 
     @classmethod
     def read(cls, settings: Mapping[str, Any]) -> "AlertSettings":
-        """Checks and takes the options. Raises UserError."""
+        """Checks and reads the options. Raises UserError."""
         found = {name: _checked(name, settings.get(name, spec.default)) for name, spec in OPTIONS.items()}
         found |= {name: frozenset(found[name] or ()) for name in ("stop_on", "checkpoint_on", "notify")}
         return cls(**found | {"on_alert": tuple(found["on_alert"] or ())})
 
     def targets(self) -> list[str]:
-        """The names of the targets in config.yaml that get the alerts. Raises UserError for one that is not there."""
+        """The names of the alert targets in config.yaml. Raises UserError for a missing one."""
         known = read_alerts()
         for name in self.alert_to or ():
             if name not in known:
@@ -48,12 +48,12 @@ class AlertSettings:
 
 
 def limits_of(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The rest of a `health:` block, which is for the rules."""
+    """The other settings of a `health:` block, for the rules."""
     return {name: value for name, value in settings.items() if name not in OPTIONS}
 
 
 def check_health(settings: Mapping[str, Any]) -> None:
-    """Refuses a `health:` block that is wrong, before anything is started. Raises UserError."""
+    """Refuses an invalid `health:` block before a start. Raises UserError."""
     if limits := limits_of(settings):
         read(limits, OPTIONS)
     AlertSettings.read(settings).targets()

@@ -1,4 +1,4 @@
-"""The values that a form offers for a field: choices, divisors of the batch, files, presets; and its next number."""
+"""The values that a form offers for a field: choices, divisors of the batch, files, presets; and the next number."""
 
 import contextlib
 import functools
@@ -23,9 +23,9 @@ _SMALLEST = 1e-4  # above 0 on the scale of 1-2-5
 
 
 def choices(where: Where, text: str, *, fresh: bool, config: EffectiveConfig, folder: Path) -> list[str]:
-    """The choices that fit the typed text. `fresh`: nothing was typed yet, so that everything is offered.
+    """The choices that match the typed text. `fresh`: nothing was typed yet, so everything is offered.
 
-    Files are those of the folder that the text names, relative ones from `folder`; folders end in `/`.
+    Files are those of the folder in the text, relative to `folder`; folders end in `/`.
     """
     spec = SETTINGS.get(".".join(where))
     if spec is None:
@@ -55,7 +55,7 @@ def choices(where: Where, text: str, *, fresh: bool, config: EffectiveConfig, fo
 
 
 def _listed(where: Where, spec: Spec) -> Sequence[str]:
-    """The words of which a list is made; empty for any words."""
+    """The words allowed in a list; empty for any words."""
     from launcher.health.catalogue import rules
 
     if where == ("health", "alert_to"):
@@ -65,7 +65,7 @@ def _listed(where: Where, spec: Spec) -> Sequence[str]:
 
 
 def files(text: str, folder: Path, *, fresh: bool = False) -> list[str]:
-    """Entries of the folder that a path names so far, folders first, spelled as the path is."""
+    """Entries of the folder in a path, folders first, spelled like the path."""
     head, slash, tail = text.rpartition("/")
     if text == "~":
         head, slash, tail = "~", "/", ""
@@ -89,16 +89,15 @@ def _fitting(names: Sequence[str], text: str, fresh: bool) -> list[str]:
 
 
 def verl_keys(typed: str = "", version: str = NEWEST, verl: Path | None = None) -> list[str]:
-    """The keys of veRL `version` that begin with the typed text, or else contain it.
+    """Keys of veRL `version` that begin with the typed text or, without any, contain it.
 
-    A leading `+` is left out of the comparison. `verl` is the folder of the installed veRL; the first call for it takes
-    half a second.
+    Ignores a leading `+`. `verl`: folder of the installed veRL; its first call takes half a second.
     """
     return _fitting(_known(version, verl), typed.lstrip("+"), fresh=False)
 
 
 def new_keys(typed: str, version: str = NEWEST, verl: Path | None = None) -> list[str]:
-    """The keys that can be added to a preset and fit what has been typed: those of veRL, and `usual.FIELD`."""
+    """Keys that can be added to a preset and match the typed text: veRL's, and `usual.FIELD`."""
     ranges = [f"usual.{name}" for name in declarable()] if typed.startswith("usual") else []
     return _fitting(ranges, typed, fresh=False) if ranges else verl_keys(typed, version, verl)
 
@@ -109,9 +108,9 @@ def _known(version: str, verl: Path | None) -> tuple[str, ...]:
 
 
 def step(spec: Spec, value: Any, up: bool, config: EffectiveConfig) -> Any:
-    """The value after `value` on the field's scale, or None when there is none.
+    """The value after `value` on the field's scale; None without one.
 
-    An unset field starts at veRL's default. Switches toggle, and choices start again after the last one.
+    An unset field starts at veRL's default. Switches toggle, and choices wrap around.
     """
     if value is None and spec.key:
         value = spec.from_verl(config.get(spec.key))
@@ -139,19 +138,19 @@ def step(spec: Spec, value: Any, up: bool, config: EffectiveConfig) -> Any:
 
 
 def allowed(name: str, config: EffectiveConfig) -> list[int]:
-    """The values of a "divisor" field that the rest of the preset allows (rules P2, P8 to P13)."""
+    """The values of a "divisor" field that the preset allows (rules P2, P8 to P13)."""
     whole = _WHOLE.get(name)
     return divisors(whole(config)) if whole else []
 
 
 def divisors(number: int) -> list[int]:
-    """Everything that divides a number, smallest first."""
+    """All divisors of a number, smallest first."""
     small = [part for part in range(1, int(number**0.5) + 1) if number % part == 0]
     return sorted({*small, *(number // part for part in small)})
 
 
 def _responses(config: EffectiveConfig, prompts: int | None, model: str = ACTOR) -> int:
-    """Responses to so many prompts that one GPU trains on; 0 if they cannot be divided evenly."""
+    """Responses per GPU for `prompts` prompts; 0 if they cannot be divided evenly."""
     total, ranks = (prompts or 256) * (config.whole(N) or 1), config.data_parallel(model)
     return total // ranks if total % ranks == 0 else 0
 

@@ -1,7 +1,7 @@
 """A preset during editing: its text, its fields, and undo.
 
-The text is the truth. Each change makes a new text (`launcher.preset.yaml_text`), so undo restores the text before,
-comments stay, and an unreadable part remains to be fixed.
+The text is authoritative. Each change makes a new text (`launcher.preset.yaml_text`), so undo restores the previous
+text, comments stay, and an unreadable part remains to be fixed.
 """
 
 import functools
@@ -27,14 +27,14 @@ _IMPORTED = re.compile(r"\A# Imported as .*\n")  # true of the first file alone
 
 
 class ChangedOnDisk(UserError):
-    """Another program wrote or removed the file since it was read."""
+    """Another program changed or removed the file since it was read."""
 
 
 class Draft:
     """The draft of one preset file. Values are named by their path: ("actor", "lr"), ("env", "NAME")."""
 
     def __init__(self, path: Path, text: str, *, on_disk: str | None, run: str | None = None) -> None:
-        """`on_disk` is the text of the file as last read, None without one; `run` the run that the text came from."""
+        """`on_disk`: text of the file as last read, None without one. `run`: the run that the text came from."""
         self.path, self.run = path, run
         self.on_disk, self._first = on_disk, text
         self._texts, self._at = [text], 0
@@ -53,7 +53,7 @@ class Draft:
 
     @property
     def _before(self) -> str:
-        """The text of the file; the opened text while there is no file."""
+        """The text of the file; without a file, the opened text."""
         return self._first if self.on_disk is None else self.on_disk
 
     @property
@@ -67,7 +67,7 @@ class Draft:
         return self.on_disk is None
 
     def changed_fields(self) -> set[Where]:
-        """Values that differ from the file, or without one from the opened text; empty if the file cannot be read."""
+        """Values that differ from the file or, without one, from the opened text; empty if the file is unreadable."""
         before = _read(self.path, self._before)
         if before.problem is not None:
             return set()
@@ -75,9 +75,7 @@ class Draft:
         return {where for where in now.keys() | then.keys() if now.get(where) != then.get(where)}
 
     def against(self) -> tuple[Mapping[Where, Any], str]:
-        """Values to compare the draft with, and their name: those of its run, or else of the preset that it extends, or
-        else of its file.
-        """
+        """Values to compare the draft with, and their name: its run's, the extended preset's, or its file's."""
         if self.run is not None:
             return _read(self.path, self._first).values, f"run {self.run}"
         if parent := self.reading.parent:
@@ -85,7 +83,7 @@ class Draft:
         return _read(self.path, self._before).values, "the file"
 
     def value(self, where: Where) -> Any:
-        """The value that applies: that of the file, or else of the extended preset, or else the field's default."""
+        """The effective value: the file's, the extended preset's, or the field's default."""
         found = self.reading
         if where in found.places:
             return at(found.raw, found.places[where][-1])
@@ -95,7 +93,7 @@ class Draft:
         return spec.default if spec else None
 
     def line(self, where: Where) -> int:
-        """The line of the text, from 1, that sets a value; 1 if none does."""
+        """The line of the text, from 1, that sets a value; 1 without one."""
         found = self.reading
         place = found.line_of(found.places[where][-1]) if where in found.places else found.problem or ""
         number = re.search(r"line (\d+)", place)
@@ -106,7 +104,7 @@ class Draft:
         self._set(where, where, value)
 
     def add(self, name: str, value: Any) -> Where:
-        """Sets a field, variable or veRL key by its name, `+` included; returns where. Raises UserError."""
+        """Sets a field, variable or veRL key by name, including `+`; returns its path. Raises UserError."""
         where = where_of(name)
         self._set(where, ("overrides", name.removeprefix("overrides.")) if where[0] == "overrides" else where, value)
         return where
@@ -137,7 +135,7 @@ class Draft:
             self.unset(where)
 
     def check_text(self, where: Where, text: str) -> str | None:
-        """Why a typed text is refused; None if it is not."""
+        """Why a typed text is refused; None if it is allowed."""
         return self.wrong(where, typed(where, text)) if text.strip() else None
 
     def unset(self, where: Where) -> None:
@@ -159,7 +157,7 @@ class Draft:
         self.replace(yaml_text.put(self._without([where]), where_of(new), self.value(where), ORDER))
 
     def replace(self, text: str) -> None:
-        """Continues with another text, such as the result of the user's own editor."""
+        """Continues with another text, such as from the user's own editor."""
         if text != self.text:
             self._texts[self._at + 1 :] = [text]
             self._at += 1
@@ -175,7 +173,7 @@ class Draft:
         return self._at + 1 < len(self._texts)
 
     def undo(self) -> bool:
-        """Goes back to the text before. Returns whether there was one."""
+        """Restores the previous text. Returns whether there was one."""
         self._at -= (possible := self.undoable)
         return possible
 
@@ -197,18 +195,18 @@ class Draft:
         return "" if now == self.on_disk else "removed" if now is None else "changed"
 
     def reload(self) -> None:
-        """Reads the file again; undo goes back."""
+        """Rereads the file; undo restores the draft."""
         self.on_disk = _content(self.path)
         self.replace(self._before)
 
     @property
     def needs_name(self) -> bool:
-        """Whether it must be saved under another name: a new preset from a run, or from a shipped one."""
+        """Whether it must be saved under another name: a new preset from a run or a shipped one."""
         return self.is_new and (self.run is not None or _is_shipped(self.path))
 
     def save(self, *, over: bool = False) -> None:
         """Writes the file. Raises ChangedOnDisk if another program changed the file, unless `over`, and UserError for a
-        new file with the name of a shipped preset.
+        new file with a shipped preset's name.
         """
         if self.is_new:
             _refuse_shipped(self.path)
@@ -222,7 +220,7 @@ class Draft:
         self.on_disk = self.text
 
     def save_as(self, name: str) -> None:
-        """Writes another file and continues with it; relative paths keep their meaning. Raises UserError."""
+        """Writes another file and continues with it; relative paths are adapted. Raises UserError."""
         path = target(name)
         if path.exists():
             raise UserError(f"{path} already exists", "choose another name")
@@ -237,7 +235,7 @@ class Draft:
         self.save(over=True)
 
     def wrong(self, where: Where, value: Any) -> str | None:
-        """Why a value is refused, in one sentence; None if it is not."""
+        """Why a value is refused, in one sentence; None if it is allowed."""
         nested: Any = value
         for name in reversed(where):
             nested = {name: nested}
@@ -246,7 +244,7 @@ class Draft:
 
 
 def without_source(text: str) -> str:
-    """The text of a preset without the line that names the script that its first file was imported from."""
+    """The text of a preset without the line about the script that it was imported from."""
     return _IMPORTED.sub("", text)
 
 
@@ -272,7 +270,7 @@ def free_name(name: str) -> str:
 
 
 def _is_shipped(path: Path) -> bool:
-    """Whether a file of the user's would hide a shipped preset."""
+    """Whether a user's file would hide a shipped preset."""
     return os.path.normpath(path.parent) == str(paths.presets_dir()) and path.stem in shipped()
 
 
@@ -283,7 +281,7 @@ def _refuse_shipped(path: Path) -> None:
 
 
 def at(raw: Any, place: Where) -> Any:
-    """The value at a path of nested mappings; None if there is none."""
+    """The value at a path of nested mappings; None without one."""
     for name in place:
         raw = raw.get(name) if isinstance(raw, Mapping) else None
     return raw
@@ -293,7 +291,7 @@ _read = functools.lru_cache(maxsize=8)(read)
 
 
 def _moved(where: Where, raw: Any, located: Any, folder: Path) -> Any:
-    """The absolute path for a relative one; None for every other value."""
+    """The absolute path for a relative one; None for other values."""
     if where == ("extends",):
         relative = isinstance(raw, str) and ("/" in raw or raw.endswith((".yaml", ".yml")))
         return str((folder / layers.home(raw, "extends")).absolute()) if relative else None

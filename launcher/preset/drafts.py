@@ -1,5 +1,5 @@
-"""Where drafts come from: a preset of yours, a shipped one, a file, the settings of a run; and the cache for unsaved
-drafts, so that a broken connection does not lose an edit.
+"""Sources of drafts: a user's or shipped preset, a file, a run's settings; and the cache for unsaved drafts, so that a
+broken connection loses no edits.
 """
 
 import contextlib
@@ -21,8 +21,8 @@ _CHILD = "# Your preset, made from the shipped preset that it extends.\nextends:
 
 
 def open_draft(name_or_path: str) -> Draft:
-    """The draft of a preset; for a shipped one, a new preset that extends it, still without a name. An unreadable file
-    is opened too. Raises UserError if there is no file.
+    """The draft of a preset; for a shipped one, a new unnamed preset that extends it. Also opens an unreadable file.
+    Raises UserError without a file.
     """
     path, origin = find(name_or_path)
     if origin == "shipped":
@@ -32,9 +32,9 @@ def open_draft(name_or_path: str) -> Draft:
 
 
 def draft_of_run(info: RunInfo) -> Draft:
-    """The draft of a new preset with exactly the settings of a run, from its run.yaml.
+    """The draft of a new preset with exactly a run's settings, from its run.yaml.
 
-    Raises UserError for a run that was not started from a preset, and whose log does not show its settings.
+    Raises UserError for a run without a preset whose log does not show its settings.
     """
     if info.preset is None:
         raise UserError(f"run {info.id} was not started by ppo-tui and its log contains no settings")
@@ -47,7 +47,7 @@ def draft_of_run(info: RunInfo) -> Draft:
 
 
 def keep_unsaved(draft: Draft) -> None:
-    """Stores a draft in the cache, or removes it from there if nothing is unsaved. Never raises."""
+    """Stores a draft in the cache, or removes it if nothing is unsaved. Never raises."""
     if not draft.changed:
         forget_unsaved(draft)
         return
@@ -58,13 +58,13 @@ def keep_unsaved(draft: Draft) -> None:
 
 
 def forget_unsaved(draft: Draft) -> None:
-    """Removes the draft from the cache: it was saved, or discarded on purpose."""
+    """Removes a saved or discarded draft from the cache."""
     with contextlib.suppress(OSError):
         _place(draft.path).unlink(missing_ok=True)
 
 
 def restore_unsaved(draft: Draft) -> bool:
-    """Restores an unsaved draft, unless its file has changed since; undo goes back. Raises UserError."""
+    """Restores an unsaved draft, unless its file has changed; undo removes it. Raises UserError."""
     found = read_json(obeyed(_place(draft.path)))
     text = found.get("text")
     if not isinstance(text, str) or found.get("on_disk") != draft.on_disk or text == draft.text:

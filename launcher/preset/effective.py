@@ -1,6 +1,6 @@
-"""The effective configuration: the value that veRL gets for each of its keys, and its origin.
+"""The effective configuration: the value of each veRL key, and its origin.
 
-Keys are those of the newest version throughout ppo-tui; here alone they become those of the version that runs.
+Keys have the newest version's names throughout ppo-tui; only here they are mapped to the version that runs.
 """
 
 import dataclasses
@@ -42,7 +42,7 @@ from launcher.verl.programs import Found
 
 BUILT_IN_REWARDS = FIELDS["reward.function"].suggested
 OTHER_ENGINES = ("megatron", "veomni", "torchtitan")
-"""Engines other than FSDP, which have a `model_engine` and a strategy of the same name."""
+"""Engines other than FSDP, with a `model_engine` and a strategy of this name."""
 
 _STORAGE = "transfer_queue.backend.SimpleStorage.num_data_storage_units"
 _REWARD_NAME = "reward.custom_reward_function.name"
@@ -50,14 +50,14 @@ _COMPILE = ".fsdp_config.use_torch_compile"
 _Config = TypeVar("_Config", bound="EffectiveConfig")
 
 Source = Literal["default", "field", "derived", "override", "ppo-tui"]
-"""veRL's default, a field that the preset sets, a value that follows from fields, a veRL key that the preset
-sets, ppo-tui's own choice (a field's default among them).
+"""veRL's default, a preset field, a value that follows from fields, a veRL key in the preset, ppo-tui's own choice
+(including field defaults).
 """
 
 
 @dataclass(frozen=True)
 class Setting:
-    """The value that a key is given; `prefix` is Hydra's: "", "+" (append) or "++" (set or append)."""
+    """The value given to a key; `prefix` is Hydra's: "", "+" (append) or "++" (set or append)."""
 
     value: Any
     source: Source = "ppo-tui"
@@ -69,11 +69,10 @@ Settings = dict[str, Setting]
 
 @dataclass(frozen=True, kw_only=True)
 class EffectiveConfig(VerlConfig):
-    """The configuration of one version of veRL with some keys set: `settings`, as `version` calls them.
+    """The configuration of one version of veRL with `settings`, under that version's names.
 
-    `verl` is the folder of the installed veRL, whose defaults are used; without one those of the published
-    versions are. `config` is the configuration that the program starts from, in it or elsewhere; None where it is not
-    known.
+    `verl`: folder of the installed veRL, whose defaults apply; without one, the published versions' defaults. `config`:
+    the configuration that the program starts from, in this folder or elsewhere; None if unknown.
     """
 
     version: str = defaults.NEWEST
@@ -83,12 +82,12 @@ class EffectiveConfig(VerlConfig):
     usual: Ranges = field(default_factory=dict)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The value that veRL gets for `key`; `default` if this version has no such key. Never raises."""
+        """veRL's value of `key`; `default` if this version lacks the key. Never raises."""
         name = self._name(key)
         return default if name is None else self._look_up(name, default)
 
     def source(self, key: str) -> Source:
-        """Where the value of `key` comes from."""
+        """The origin of the value of `key`."""
         setting = self.settings.get(self._name(key) or "")
         return setting.source if setting else "default"
 
@@ -97,7 +96,7 @@ class EffectiveConfig(VerlConfig):
         return self._name(key) in self.settings
 
     def with_fields(self: _Config, change: Mapping[str, Any]) -> _Config:
-        """The configuration with preset fields set, and the fields that depend on them."""
+        """The configuration with preset fields set, and the fields that follow them."""
         settings = dict(self.settings)
         for spec in FIELDS.values():
             follows = spec.follows in change and self.source(spec.key) in ("default", "derived")
@@ -114,7 +113,7 @@ class EffectiveConfig(VerlConfig):
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
-        """The choices of configuration files among the settings, as Hydra takes them."""
+        """The config group choices among the settings, in Hydra's form."""
         chosen = ((key, each) for key, each in self.settings.items() if hydra.is_group(key))
         return tuple(f"{each.prefix}{key}={hydra.quote(each.value)}" for key, each in chosen)
 
@@ -125,12 +124,12 @@ class EffectiveConfig(VerlConfig):
 
     @cached_property
     def defaults(self) -> defaults.Tree:
-        """veRL's configuration without any setting but the choices of files, references unresolved."""
+        """veRL's configuration with group choices only, references unresolved."""
         return defaults.tree(self.version, self.verl, self.groups, self.config or defaults.PPO)
 
     @property
     def knows_keys(self) -> bool:
-        """Whether `defaults` has exactly the keys that veRL will have: False if some files cannot be read here."""
+        """Whether `defaults` has exactly veRL's keys: False if some files are unreadable here."""
         if self.config is None:
             return False
         if self.verl is None:
@@ -165,7 +164,7 @@ class EffectiveConfig(VerlConfig):
 
     @property
     def has_hybrid_engine(self) -> bool:
-        """Whether the trainer's GPUs also hold an engine; only separate_async can do without (0.9.1)."""
+        """Whether the trainer's GPUs also have an engine; only separate_async can omit it (0.9.1)."""
         return not self.is_separate or self.flag(HYBRID, True)
 
     @property
@@ -178,20 +177,20 @@ class EffectiveConfig(VerlConfig):
 
     @property
     def updates_a_step(self) -> int:
-        """Number of portions of a batch that the trainer takes one by one: separate_async streams mini-batches."""
+        """Number of portions of a batch that are trained on separately: separate_async streams mini-batches."""
         return (self.whole(SYNC_STEP) or 1) if self.is_separate else 1
 
     @property
     def portion(self) -> int | None:
-        """Prompts that the trainer takes at once; None where the batch is unknown."""
+        """Prompts per portion; None if the batch is unknown."""
         batch = self.whole(BATCH)
         return None if batch is None else max(1, batch // self.updates_a_step)
 
     def sequence_parallel(self, model: str = ACTOR) -> int:
-        """GPUs that share one sequence of the actor, or of the critic.
+        """GPUs that share one sequence of the actor or the critic.
 
-        veRL: `verl/workers/config/actor.py: FSDPActorConfig.__post_init__` hands the actor's own key to its
-        engine; the critic's is read from the engine's configuration alone (`critic.py: FSDPCriticConfig`).
+        veRL: `verl/workers/config/actor.py: FSDPActorConfig.__post_init__` passes the actor's own key to its engine;
+        the critic's is read only from the engine's configuration (`critic.py: FSDPCriticConfig`).
         """
         keys = (
             (CRITIC_ULYSSES,) if model == CRITIC else (ULYSSES, f"{ACTOR}.fsdp_config.ulysses_sequence_parallel_size")
@@ -199,26 +198,26 @@ class EffectiveConfig(VerlConfig):
         return max(self.whole(key) or 1 for key in keys)
 
     def data_parallel(self, model: str = ACTOR) -> int:
-        """Ranks of a model: equal shares into which its batches are cut."""
+        """Ranks of a model, which get equal shares of its batches."""
         return max(1, self.gpus // self.sequence_parallel(model))
 
     @property
     def dynamic(self) -> bool:
-        """Whether the actor's micro-batches are filled by tokens."""
+        """Whether the actor's micro-batches are sized by tokens."""
         return self.flag(DYNAMIC, False)
 
     @property
     def log_prob_dynamic(self) -> bool:
-        """Whether the passes for log-probabilities are filled by tokens."""
+        """Whether log-probability passes are sized by tokens."""
         return self.flag(LOG_PROB_DYNAMIC, self.dynamic)
 
     @property
     def critic_dynamic(self) -> bool:
-        """Whether the critic's micro-batches are filled by tokens.
+        """Whether the critic's micro-batches are sized by tokens.
 
-        veRL: up to 0.7 `verl/workers/critic/dp_critic.py: DataParallelPPOCritic.update_critic` asks
-        `use_dynamic_bsz`; from 0.8 on `verl/workers/engine_workers.py: TrainingWorker.train_batch` asks its
-        engine's configuration, where nothing turns it off.
+        veRL: up to 0.7 `verl/workers/critic/dp_critic.py: DataParallelPPOCritic.update_critic` reads `use_dynamic_bsz`;
+        from 0.8 on `verl/workers/engine_workers.py: TrainingWorker.train_batch` reads its engine's configuration, where
+        nothing disables it.
         """
         return self.at_least("0.8.0") or self.flag(f"{CRITIC}.use_dynamic_bsz", self.dynamic)
 
@@ -240,14 +239,14 @@ class EffectiveConfig(VerlConfig):
         return chosen and (self.text(f"{ACTOR}.strategy") or "fsdp").startswith("fsdp")
 
     def _name(self, key: str) -> str | None:
-        """The key as this version calls it; None where it has none."""
+        """This version's name of the key; None without one."""
         try:
             return versions.at(key, self.version)
         except UserError:
             return None
 
     def _refer(self, name: str, default: Any) -> Any:
-        """Like `_look_up`, for the target of a reference; for a circular reference, its text."""
+        """As `_look_up`, for a reference's target; the text itself for a circular reference."""
         try:
             return self._look_up(name, default)
         except RecursionError:
@@ -266,9 +265,9 @@ class EffectiveConfig(VerlConfig):
 
 
 def of_fields(layer: Layer, *, foreign: bool = False) -> Settings:
-    """The keys that fields set, as the newest veRL calls them.
+    """Keys set by fields, with the newest veRL's names.
 
-    For a `foreign` program, whose configuration may have other defaults, only keys that the preset sets are included.
+    For a `foreign` program, whose defaults may differ, only keys that the preset sets.
     """
     found: Settings = {}
     for spec in FIELDS.values():
@@ -284,7 +283,7 @@ def of_fields(layer: Layer, *, foreign: bool = False) -> Settings:
 
 
 def of_overrides(layer: Layer) -> Settings:
-    """The veRL keys without a field, as they are; `~/` is expanded, because veRL expands it only for some keys."""
+    """veRL keys without a field; expands `~/`, which veRL does only for some keys."""
     found: Settings = {}
     for (group, *_), entry in layer.items():
         if group == "overrides":
@@ -295,14 +294,14 @@ def of_overrides(layer: Layer) -> Settings:
 
 
 def of_usual(layer: Layer) -> Ranges:
-    """The usual ranges that a preset declares; null takes one back that it extends."""
+    """The usual ranges declared in a preset; null removes an inherited one."""
     ranges = {where[1]: entry.value for where, entry in layer.items() if where[0] == "usual"}
     return {FIELDS[name].key: tuple(value) for name, value in ranges.items() if value}
 
 
 def for_version(wanted: Settings, version: str, config_name: str | None = None) -> tuple[Settings, list[UserError]]:
-    """The settings of newest keys as `version` calls them, without those that have no effect in this preset; and why
-    keys are missing. `config_name` is the configuration that the program starts from.
+    """The settings under `version`'s names, without those that have no effect in this preset; and why keys are missing.
+    `config_name`: the configuration that the program starts from.
     """
     others = f"{config_name} {wanted['model_engine'].value if 'model_engine' in wanted else ''}"
     fsdp = not any(engine in others for engine in OTHER_ENGINES)
@@ -339,7 +338,7 @@ def for_version(wanted: Settings, version: str, config_name: str | None = None) 
 
 
 def of_draft(layer: Layer, version: str = defaults.NEWEST, verl: Path | None = None) -> EffectiveConfig:
-    """The configuration of a preset that is being edited, from the values that are set. Never raises."""
+    """The configuration of a preset during editing, from the set values. Never raises."""
     values = {where[1]: entry.value for where, entry in layer.items() if where[0] == "program"}
     program = preset_of({"program": {name: value for name, value in values.items() if isinstance(value, str)}}).program
     wanted = of_fields(layer, foreign=program.config != defaults.PPO) | of_overrides(layer)

@@ -1,4 +1,4 @@
-"""The environment of a run: what the preset sets, what ppo-tui adds, and never a secret."""
+"""The environment of a run: the preset's variables and ppo-tui's, without secrets."""
 
 import hashlib
 import os
@@ -28,7 +28,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def variables(preset: Preset, metrics: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables laid over `environ` for the driver; `metrics` is where veRL's file logger writes."""
+    """The driver's variables in addition to `environ`; `metrics`: path of veRL's file logger."""
     env = {LOGGER: str(metrics), **FIXED, **preset.env, **(ON_CPU if preset.trainer.device == "cpu" else {})}
     for name, first, separator in (
         ("VERL_USE_EXTERNAL_MODULES", inside.PLUGIN, ","),
@@ -40,7 +40,7 @@ def variables(preset: Preset, metrics: Path, environ: Mapping[str, str]) -> dict
 
 
 def tracker_ids(loggers: Collection[str], run: str, given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Variables that make every attempt of a run continue one run of a tracker; variables that are already set stay.
+    """Variables that make all attempts of a run continue one tracker run; set variables stay.
 
     veRL passes no id to the trackers. MLflow continues only a run that its server has, and Trackio reads no variable.
     """
@@ -54,7 +54,7 @@ def tracker_ids(loggers: Collection[str], run: str, given: Mapping[str, str]) ->
 
 
 def check(name: str, value: str, source: str) -> None:
-    """Raises UserError, whose place is `source`, for a variable that a preset cannot set."""
+    """Raises UserError with the place `source` for a variable that a preset cannot set."""
     if not _NAME.fullmatch(name) or "\0" in value:
         raise UserError(f"{name!r} is not a valid environment variable", "use letters, digits and _", source)
     if name in _OURS:

@@ -1,4 +1,4 @@
-"""Single values of a preset: their places in its file, the meaning of typed text, the reasons for a refusal."""
+"""Single values of a preset: their paths in its file, the meaning of typed text, the reasons for a refusal."""
 
 from collections.abc import Mapping
 from typing import Any, get_origin
@@ -15,7 +15,7 @@ _NULLS = ("null", "~")
 
 
 def where_of(name: str) -> Where:
-    """The value meant by a field, environment variable or veRL key with or without `+`. Raises UserError for others."""
+    """The path for a field, environment variable or veRL key, with or without `+`. Raises UserError for others."""
     group, _, rest = name.partition(".")
     if name in FIELDS and name not in layers.MAPPINGS:
         return FIELDS[name].path
@@ -33,7 +33,7 @@ def where_of(name: str) -> Where:
 
 
 def field_named(key: str) -> str:
-    """The preset field of a field's name, or of a key of any veRL, with or without `+`. Raises UserError."""
+    """The preset field for a field's name or any veRL's key, with or without `+`. Raises UserError."""
     bare = key.lstrip("+")
     if bare in FIELDS:
         return bare
@@ -43,7 +43,7 @@ def field_named(key: str) -> str:
 
 
 def typed(where: Where, text: str) -> Any:
-    """The value of a typed text; a field for text needs no quotes."""
+    """The value of a typed text; text fields need no quotes."""
     text, spec = text.strip(), SETTINGS.get(".".join(where))
     if where[0] == "env":
         return text
@@ -61,7 +61,7 @@ def typed(where: Where, text: str) -> Any:
 
 
 def errors(layer: Layer) -> dict[Where, str]:
-    """The refused values of a layer, with the reasons."""
+    """The refused values of a layer, with reasons."""
     return {where: why for where, entry in layer.items() if (why := _wrong(where, entry.value))}
 
 
@@ -84,7 +84,7 @@ def _unsayable(value: Any) -> str | None:
 
 
 def unhealthy(settings: Any) -> dict[Where, str]:
-    """The refused values of the `health` of a preset, with the reasons."""
+    """The refused values of a preset's `health`, with reasons."""
     from launcher.preset.alerting import check_health
 
     def wrong(settings: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The fields of a preset: a row each in fields.toml, which says how to name the columns."""
+"""The fields of a preset: one row each in fields.toml, which describes the columns."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -10,8 +10,8 @@ from launcher.verl.algorithms import estimators, losses
 
 Kind = Literal["", "path", "path or name", "command"]
 Scale = Literal["", "125", "double", "divisor", "step"]
-"""How a stepper reaches the next value: 1-2-5 of each power of ten, times two, the divisors that the batch allows,
-a fixed step. "" has no next value: text, switches, choices.
+"""How a stepper finds the next value: 1-2-5 per power of ten, doubling, the divisors that the batch allows, a fixed
+step. "" has no next value: text, switches, choices.
 """
 
 _TYPES: dict[str, object] = {
@@ -27,12 +27,12 @@ _TYPES: dict[str, object] = {
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text", list: "a list"}
 _WORDS |= {dict: "a mapping"}
 UNGROUPED = ("first", "last")
-"""Groups of the file whose fields are in no group of a preset."""
+"""Groups of fields.toml whose fields have no group in a preset."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """A row: all facts about a field that the editor, the errors and the translation use."""
+    """A row: all facts about a field for the editor, errors and the translation."""
 
     path: tuple[str, ...]
     help: str
@@ -89,13 +89,13 @@ class Spec:
         )
 
     def read(self, value: Any) -> Any:
-        """An allowed value as code reads it: in a field for numbers, a whole number becomes a float."""
+        """An allowed value for code: in a field for numbers, an integer becomes a float."""
         if float in self.types and type(value) is int:
             return float(value)
         return [float(item) for item in value] if list[float] in self.types and value else value
 
     def to_verl(self, value: Any) -> Any:
-        """The value that veRL gets for one of this field: gae for ppo."""
+        """veRL's value for a value of this field: gae for ppo."""
         return self.names.get(value, value) if isinstance(value, str) else value
 
     def from_verl(self, value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Presets on disk: find them, read them, merge them with the settings."""
+"""Presets on disk: finds and reads them, and merges them with settings."""
 
 import functools
 import re
@@ -30,7 +30,7 @@ Origin = Literal["shipped", "user", "file", "snapshot"]
 
 
 class WrongValue(UserError):
-    """A refused value of a field; `below`: what would apply without it, if anything; `shown`: the name as typed."""
+    """A refused value of a field; `below`: the value that applies without it, if any; `shown`: the name as typed."""
 
     def __init__(
         self, what: str, hint: str, place: str, name: str, value: Any, below: Any = None, shown: str = ""
@@ -41,11 +41,11 @@ class WrongValue(UserError):
 
 @dataclass(frozen=True)
 class LoadedPreset:
-    """A preset: layers of values, the first on top, with the content of its file.
+    """A preset: layers of values, top first, with the content of its file.
 
-    `read` finds errors without raising: `refused` has those of names, groups, `recipe` and `extends`, under () why the
-    file cannot be read at all. `recipe` and `parent` are what the file takes and extends, `places` of each value in
-    the file, where `line_of` finds them.
+    `read` collects errors without raising: `refused` has those of names, groups, `recipe` and `extends`, and under ()
+    why the file is unreadable. `recipe`, `parent`: what the file uses and extends. `places`: those of each value in the
+    file, for `line_of`.
     """
 
     name: str
@@ -61,17 +61,17 @@ class LoadedPreset:
 
     @functools.cached_property
     def layer(self) -> Layer:
-        """What is set, and by whom."""
+        """All set values, with their sources."""
         return layers.stack(self.layers)
 
     @functools.cached_property
     def base(self) -> Layer:
-        """What is set below the file."""
+        """The values set below the file."""
         return layers.over(self.recipe, self.parent)
 
     @functools.cached_property
     def preset(self) -> Preset:
-        """The values for code. Raises WrongValue for the first that is not allowed."""
+        """The values for code. Raises WrongValue for the first refused one."""
         if wrong := [where for where, entry in self.layer.items() if not _allowed(where, entry.value)]:
             ordered = sorted(wrong, key=lambda where: _ORDER.get(".".join(where), _ORDER["env"]))
             raise _refusal(self.layer, ordered, self.layers)
@@ -79,32 +79,32 @@ class LoadedPreset:
 
     @property
     def problem(self) -> str | None:
-        """Why the file cannot be read at all."""
+        """Why the file is unreadable."""
         return str(self.refused[()]) if () in self.refused else None
 
     @functools.cached_property
     def errors(self) -> Mapping[Where, str]:
-        """A sentence about each refused value of the file."""
+        """A sentence per refused value of the file."""
         refused = {where: str(error) for where, error in self.refused.items() if where}
         found = refused | field_values.errors(self.layers[0]) | field_values.unhealthy(self.raw.get("health"))
         return dict(sorted(found.items(), key=lambda item: _ABOVE.index(item[0]) if item[0] in _ABOVE else -1))
 
     @functools.cached_property
     def values(self) -> Mapping[Where, Any]:
-        """Every value that is set: ("actor", "lr"), ("overrides", "key"), ("usual", "actor.lr")."""
+        """Every set value: ("actor", "lr"), ("overrides", "key"), ("usual", "actor.lr")."""
         return {where: entry.value for where, entry in self.layer.items()}
 
     @property
     def hides_shipped(self) -> bool:
-        """Whether it is a preset of the user's from an older ppo-tui that hides the shipped one of the same name."""
+        """Whether it is a user's preset from an older ppo-tui that hides the shipped one of this name."""
         return self.origin == "user" and self.name in shipped()
 
     def snapshot(self) -> dict[str, object]:
-        """All set values, as the mapping that a file would hold; `restore` reads it back."""
+        """All set values, as a file's mapping; `restore` reads it back."""
         return layers.nest(self.layer)
 
     def in_typed_names(self, text: str) -> str:
-        """The text in which each setting has the name that the user typed, or that of its field."""
+        """The text with each setting's name as typed by the user, or its field's."""
 
         def name(match: re.Match[str]) -> str:
             spec = FIELDS.get(match[0]) or BY_KEY.get(versions.newest(match[0]))
@@ -114,7 +114,7 @@ class LoadedPreset:
         return _DOTTED.sub(name, text)
 
     def place_of(self, key: str) -> str | None:
-        """The place that sets a preset field or veRL key: `my.yaml, line 3`; None if nothing does."""
+        """The place that sets a preset field or veRL key: `my.yaml, line 3`; None without one."""
         spec = BY_KEY.get(key) or FIELDS.get(key)
         places = [spec.path] if spec else [("overrides", f"{plus}{key}") for plus in ("", "+", "++")]
         return next((self.layer[place].source for place in places if place in self.layer), None)
@@ -122,7 +122,7 @@ class LoadedPreset:
 
 @dataclass(frozen=True)
 class Summary:
-    """A line of the list of presets; `error` says why one cannot be read."""
+    """A line of the list of presets; `error`: why it is unreadable."""
 
     name: str
     origin: Origin
@@ -135,7 +135,7 @@ class Summary:
 
 
 def load(name_or_path: str, settings: Sequence[str] = ()) -> LoadedPreset:
-    """The preset of that name or file with `KEY=VALUE` settings over it; a later setting wins.
+    """The preset with this name or file, with `KEY=VALUE` settings over it; a later setting wins.
 
     Names are looked up among the user's presets, then the shipped ones; text with `/` or ending in `.yaml` is a file.
     Relative paths in settings start in the working directory. Raises UserError.
@@ -145,7 +145,7 @@ def load(name_or_path: str, settings: Sequence[str] = ()) -> LoadedPreset:
 
 
 def with_settings(preset: str | LoadedPreset, settings: Sequence[str]) -> LoadedPreset:
-    """A preset, loaded when it is a name or path, with settings over it one by one. Raises its first error."""
+    """A preset, loaded if it is a name or path, with settings over it in order. Raises its first error."""
     if isinstance(preset, str):
         return load(preset, settings)
     stacked = _sound(preset)
@@ -159,13 +159,13 @@ def with_settings(preset: str | LoadedPreset, settings: Sequence[str]) -> Loaded
 
 
 def find(name_or_path: str) -> tuple[Path, Origin]:
-    """The file of a preset's name or path, and its origin. Raises UserError, also for a named one of other users."""
+    """The file of a preset's name or path, and its origin. Raises UserError, also for a named one of another user."""
     path, origin = _find(name_or_path, Path.cwd())
     return obeyed(path) if origin == "user" else path, origin
 
 
 def read_text(path: Path) -> str:
-    """The text of a preset file as it is. Raises UserError."""
+    """The unchanged text of a preset file. Raises UserError."""
     try:
         return path.read_bytes().decode()
     except (OSError, UnicodeDecodeError) as error:
@@ -173,7 +173,7 @@ def read_text(path: Path) -> str:
 
 
 def load_text(path: Path, text: str, settings: Sequence[str] = ()) -> LoadedPreset:
-    """The preset that the file `path` would be with this text; it need not be there yet. Raises UserError."""
+    """The preset of a file `path`, which need not exist, with this text. Raises UserError."""
     return with_settings(read(path, text), settings)
 
 
@@ -183,17 +183,17 @@ def restore(name: str, snapshot: Mapping[str, Any], settings: Sequence[str] = ()
 
 
 def snapshot_layer(name: str, snapshot: Mapping[str, Any]) -> Layer:
-    """The values of a snapshot, from which `of_layer` makes several presets. Raises UserError."""
+    """The values of a snapshot, for several presets by `of_layer`. Raises UserError."""
     return layers.from_mapping(snapshot, lambda _: f"snapshot of {name}", Path.cwd())
 
 
 def of_layer(layer: Layer, name: str = "", settings: Sequence[str] = ()) -> LoadedPreset:
-    """A preset of values that no user chose here. Raises UserError for one that is not allowed."""
+    """A preset of values that no user chose here. Raises UserError for a refused one."""
     return with_settings(LoadedPreset(name, None, "snapshot", (layers.given(layer),)), settings)
 
 
 def shipped() -> dict[str, Path]:
-    """The presets that come with ppo-tui, by name."""
+    """ppo-tui's own presets, by name."""
     return _presets(_SHIPPED)
 
 
@@ -203,22 +203,22 @@ def users() -> dict[str, Path]:
 
 
 def available() -> dict[str, Path]:
-    """Every preset that has a name; the user's shadow the shipped ones."""
+    """Every named preset; the user's shadow the shipped ones."""
     return {**shipped(), **users()}
 
 
 def recipes() -> dict[str, Path]:
-    """The recipes that a preset can take, by name; the user's shadow the shipped ones."""
+    """The recipes for presets, by name; the user's shadow the shipped ones."""
     return {name: path for each in (_SHIPPED, paths.presets_dir()) for name, path in _presets(each / "recipes").items()}
 
 
 def recipe_layer(name: Any, source: str) -> Layer:
-    """The layer of a recipe; empty for None. Raises UserError for an unknown name, which was given at `source`."""
+    """The layer of a recipe; empty for None. Raises UserError for an unknown name, given at `source`."""
     return layers.stack(_recipe(name, source))
 
 
 def changed_from_base(name_or_path: str) -> tuple[str, list[Edit]]:
-    """The preset that a preset extends, and the values that it changes; empty if it extends none. Raises UserError."""
+    """The preset that a preset extends, and the values that it changes; empty without one. Raises UserError."""
     found = load(name_or_path)
     base = found.parent
     edits = [
@@ -242,7 +242,7 @@ def recipe_about(name: str) -> str:
 
 
 def summary(name_or_path: str) -> Summary:
-    """What the list of presets shows. A preset that cannot be read is listed with its error."""
+    """A line of the list of presets. An unreadable preset is listed with its error."""
     path, origin = _find(name_or_path, Path.cwd())
     shadows = origin == "user" and path.stem in shipped()
     try:
@@ -253,7 +253,7 @@ def summary(name_or_path: str) -> Summary:
 
 
 def read(path: Path, text: str | None = None, origin: Origin = "file", below: tuple[Path, ...] = ()) -> LoadedPreset:
-    """The preset of a file, or of `text` in its place; `below` are the files that extend it. Never raises."""
+    """The preset of a file, or of `text` instead; `below`: the files that extend it. Never raises."""
     try:
         data, place = parse(path, text)
     except UserError as error:
@@ -264,7 +264,7 @@ def read(path: Path, text: str | None = None, origin: Origin = "file", below: tu
 def of_data(
     path: Path, data: Mapping[Any, Any], place: Place, origin: Origin = "file", below: tuple[Path, ...] = ()
 ) -> LoadedPreset:
-    """As `read`, of a parsed file; `place` has the line of each value."""
+    """As `read`, for a parsed file; `place` has the line of each value."""
     own, places, refused = layers.read(data, place, path.parent)
     recipe: tuple[Layer, ...] = ()
     parent: tuple[Layer, ...] = ()
@@ -327,7 +327,7 @@ def _presets(folder: Path) -> dict[str, Path]:
 
 
 def _find(name: str, folder: Path, asking: Path | None = None) -> tuple[Path, Origin]:
-    """The file of a preset. A preset that extends its own name (`asking`) means the one that it hides."""
+    """The file of a preset. A preset that extends its own name (`asking`) means the hidden one."""
     if "/" in name or name.endswith((".yaml", ".yml")):
         path = (folder / layers.home(name, "preset")).absolute()
         require_file(path, "preset", "'ppo-tui preset list' lists those with a name")
@@ -347,7 +347,7 @@ def _allowed(path: tuple[str, ...], value: Any) -> bool:
 
 
 def _refusal(layer: Layer, wrong: Sequence[tuple[str, ...]], stacked: Sequence[Layer]) -> WrongValue:
-    """The first error in words: the place, the value, what is allowed."""
+    """The first error in words: the place, the value, the allowed values."""
     entry, name = layer[wrong[0]], ".".join(wrong[0])
     spec = FIELDS.get(name)
     allowed = spec.allowed if spec else "text"  # of `env`

@@ -1,7 +1,7 @@
-"""The flow of a preset's data: prompts, responses, mini- and micro-batches, optimizer steps, and the totals of a run.
+"""The flow of a preset's data: prompts, responses, mini- and micro-batches, optimizer steps, and a run's totals.
 
-Counted as veRL counts (rules P6 to P13 of docs/reference/findings.md): batch sizes are prompts, `rollout.n` makes
-responses of them, and only then are they divided among GPUs.
+Counted like veRL (rules P6 to P13 of docs/reference/findings.md): batch sizes are prompts, multiplied by `rollout.n`
+into responses, which are then divided among GPUs.
 """
 
 from collections.abc import Iterable
@@ -31,11 +31,11 @@ from launcher.verl.config import (
 
 @dataclass(frozen=True)
 class Passes:
-    """How the responses of one rank go through a model.
+    """The passes of one rank's responses through a model.
 
     `per_gpu` responses (a fraction if they cannot be divided evenly) come in `micro_batches` of `micro`. With dynamic
-    batches `tokens` on each GPU fill one instead, and `micro_batches` is the number when all are of full length.
-    `largest` is the largest micro-batch in tokens on one GPU, as far as it takes memory.
+    batches, `tokens` per GPU fill one instead, and `micro_batches` is the number for responses of maximum length.
+    `largest`: tokens of the largest micro-batch per GPU, as far as they use memory.
     """
 
     per_gpu: float
@@ -47,8 +47,8 @@ class Passes:
 
 @dataclass(frozen=True)
 class Updates(Passes):
-    """How one model is updated in a step: `mini` prompts make one optimizer step, of `mini_batches` in each of
-    `epochs` passes. `per_gpu` counts the responses of one mini-batch.
+    """A model's updates in a step: `mini` prompts make one optimizer step, of `mini_batches` in each of `epochs`
+    passes. `per_gpu`: responses of one mini-batch.
     """
 
     mini: int
@@ -63,13 +63,12 @@ class Updates(Passes):
 
 @dataclass(frozen=True)
 class Flow:
-    """What a preset makes of its data. None where it depends on the number of rows, which is not known.
+    """The flow of a preset's data. None if it depends on an unknown number of rows.
 
-    `gpus` share the prompts as `ranks` (a sequence may take several GPUs). `padding` counts the responses that veRL
-    adds so that mini-batches have equal size. `early`: the epochs end before the wanted `steps`. `portion` prompts are
-    trained on at a time: the batch, or with separate_async a mini-batch. `ahead` batches are requested before their
-    turn, `oldest` weight versions is the most that a response may be behind (None: no limit), and `engine_gpus` are for
-    the engine alone.
+    `gpus` share the prompts as `ranks` (a sequence may use several GPUs). `padding`: responses added by veRL for
+    mini-batches of equal size. `early`: the epochs end before the wanted `steps`. `portion`: prompts trained on at a
+    time, a batch or, with separate_async, a mini-batch. `ahead`: batches requested in advance. `oldest`: maximum age of
+    a response in weight versions (None: no limit). `engine_gpus`: GPUs only for the engine.
     """
 
     mode: str
@@ -111,7 +110,7 @@ class Flow:
 
 
 def flow(config: EffectiveConfig, rows: int | None = None) -> Flow:
-    """The flow of a configuration; `rows` are those of its training files."""
+    """The flow of a configuration; `rows`: those of its training files."""
     prompts, n = config.whole(BATCH) or 1024, config.whole(N) or 1
     longest = (config.whole(PROMPT) or 512) + (config.whole(RESPONSE) or 512)
     actor = _updates(config, ACTOR, prompts, n, longest)
@@ -160,7 +159,7 @@ def flow(config: EffectiveConfig, rows: int | None = None) -> Flow:
 
 
 def rows_of(files: Any) -> int | None:
-    """Rows of parquet files together, from their last kilobytes; None if one cannot be read this way."""
+    """Total rows of parquet files, from their last kilobytes; None if one is unreadable."""
     names: Iterable[Any] = files if isinstance(files, list) else [files] if files else []
     try:
         from pyarrow.parquet import read_metadata
@@ -180,10 +179,10 @@ def _updates(config: EffectiveConfig, model: str, prompts: int, n: int, longest:
 def _passes(
     config: EffectiveConfig, model: str, responses: int, longest: int, *, log_probs: bool = False
 ) -> tuple[float, int | None, int | None, int | None, int]:
-    """The fields of `Passes` for all the responses that go through a model at once.
+    """The fields of `Passes` for all responses that go through a model at once.
 
-    A budget of tokens is per GPU that shares a sequence, and does not count padding, which may double the tokens if
-    sequences are not packed. veRL: `verl/workers/engine/utils.py: prepare_micro_batches`, up to 0.7
+    A token budget is per GPU that shares a sequence, and does not count padding, which may double the tokens of
+    unpacked sequences. veRL: `verl/workers/engine/utils.py: prepare_micro_batches`, up to 0.7
     `verl/workers/critic/dp_critic.py` and `actor/dp_actor.py`.
     """
     ranks, sharing = config.data_parallel(model), config.sequence_parallel(model)
@@ -208,7 +207,7 @@ def _passes(
 
 
 def times(steps: int | None, every: Any, *, last: bool) -> int | None:
-    """How often an action occurs that is due every `every` steps and after the last one; None if `steps` is."""
+    """How often an action occurs every `every` steps and after the last one; None if `steps` is."""
     if not isinstance(every, int) or every <= 0:
         return 0
     if steps is None:

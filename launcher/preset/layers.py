@@ -1,7 +1,7 @@
-"""A layer of a preset: the values that one file or one setting gives, each with the place it came from.
+"""A layer of a preset: the values of one file or setting, each with its place.
 
 Layers are flat, so that merging is a dictionary update, and both spellings of a value (`actor.lr`,
-`actor_rollout_ref.actor.optim.lr`) are the same entry.
+`actor_rollout_ref.actor.optim.lr`) are one entry.
 """
 
 import functools
@@ -38,10 +38,10 @@ _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 @dataclass(frozen=True)
 class LayerEntry:
-    """One value. `source` is its place in a message, `spelling` its name in a file.
+    """One value. `source`: its place for messages. `spelling`: its name in a file.
 
-    `typed` is the veRL key that a user wrote for a field; `own` is false for a value of ppo-tui's own files and of a
-    stored run, which no user chose here.
+    `typed`: the veRL key that a user wrote for a field. `own`: False for values of ppo-tui's own files and of a stored
+    run, which no user chose here.
     """
 
     value: Any
@@ -68,7 +68,7 @@ def from_mapping(data: Mapping[Any, Any], place: Place, folder: Path) -> Layer:
 def read(
     data: Mapping[Any, Any], place: Place, folder: Path
 ) -> tuple[Layer, dict[Where, list[Where]], dict[Where, UserError]]:
-    """The values of a file's mapping, the places of each (two for a key in both spellings), and refusals by place.
+    """A file's values, the places of each (two for a key in both spellings), and refusals by place.
 
     Never raises: a wrong value does not hide the others.
     """
@@ -117,7 +117,7 @@ def _put(layer: Layer, path: tuple[Any, ...], value: Any, place: Place, folder: 
 
 
 def setting(key: str) -> str:
-    """The name of the place of a `KEY=VALUE` in messages."""
+    """The name of a `KEY=VALUE`'s place in messages."""
     return f"setting {key}"
 
 
@@ -151,7 +151,7 @@ def from_setting(text: str, folder: Path) -> Layer:
 
 
 def from_override(text: str, folder: Path) -> Layer:
-    """The layer of one override in veRL's form, whose key may belong to a fork of veRL. Raises UserError."""
+    """The layer of one override in veRL's form, also for a key of a veRL fork. Raises UserError."""
     layer: Layer = {}
     if text.startswith("~"):
         (prefix, key), value = hydra.split_key(text.partition("=")[0], "setting"), None
@@ -164,12 +164,12 @@ def from_override(text: str, folder: Path) -> Layer:
 
 
 def stack(layers: Iterable[Layer]) -> Layer:
-    """Merges layers; an earlier one overrides later ones. Takes them from the iterable in this order."""
+    """Merges layers; earlier ones override later ones, and are read first."""
     return functools.reduce(lambda base, top: over(top, base), reversed(list(layers)), Layer())
 
 
 def over(top: Layer, base: Layer) -> Layer:
-    """Merges `top` over `base`. A value replaces a mapping of the same name, and vice versa."""
+    """Merges `top` over `base`. A value replaces a mapping with its name, and vice versa."""
     covered = {("overrides", FIELDS[".".join(path)].key) for path in top if ".".join(path) in FIELDS}
     kept = {
         path: entry
@@ -182,12 +182,12 @@ def over(top: Layer, base: Layer) -> Layer:
 
 
 def given(layer: Layer) -> Layer:
-    """The layer as one whose values no user chose or spelled."""
+    """The layer with values that count as not chosen or spelled by a user."""
     return {where: replace(entry, own=False, typed="") for where, entry in layer.items()}
 
 
 def nest(layer: Layer) -> dict[str, object]:
-    """The layer as the nested mapping that a file would hold."""
+    """The layer as a file's nested mapping."""
     tree: dict[str, Any] = {}
     for path, entry in layer.items():
         node = tree
@@ -215,7 +215,7 @@ def _put_field(layer: Layer, name: str, value: Any, source: str, folder: Path, t
 
 
 def _put_key(layer: Layer, prefix: str, key: str, value: Any, source: str, folder: Path) -> None:
-    """Stores a veRL key: in the field that covers it, else as it is."""
+    """Stores a veRL key in its field, otherwise as an override."""
     _, env, variable = key.rpartition(".env_vars.")
     if env:
         environment.check(variable, str(value), source)
@@ -250,12 +250,12 @@ def _put_free(layer: Layer, path: tuple[str, ...], value: Mapping[Any, Any], pla
 
 
 def declarable() -> list[str]:
-    """The fields whose usual range a preset can declare."""
+    """Fields whose usual range a preset can declare."""
     return [name for name, spec in FIELDS.items() if spec.key and {int, float} & {*spec.types}]
 
 
 def usual_name(name: str, value: Any, source: str) -> str:
-    """The field whose usual range is declared, by its name or veRL key. Raises UserError for what cannot be one."""
+    """The field for a declared usual range, by its name or veRL key. Raises UserError for others."""
     spec = FIELDS.get(name) or BY_KEY.get(versions.newest(name.lstrip("+")))
     source = "" if source == setting(f"usual.{name}") else source  # the message names it
     if spec is None or spec.name not in declarable():
@@ -269,7 +269,7 @@ def usual_name(name: str, value: Any, source: str) -> str:
 
 
 def _typed(name: str, raw: str) -> Any:
-    """The value of a setting: text stays text where the field takes text (`trainer.experiment=1e5`)."""
+    """The value of a setting: text stays text in a text field (`trainer.experiment=1e5`)."""
     value = hydra.parse(raw)
     if str in FIELDS[name].types and not isinstance(value, (str, list, type(None))):
         return raw
@@ -279,7 +279,7 @@ def _typed(name: str, raw: str) -> Any:
 def _located(value: Any, name: bool, folder: Path, source: str) -> Any:
     """Absolute paths: expands `~`, `$NAME` and our own folders; relative paths start in `folder`.
 
-    With `name` the value may be a name instead: `Qwen/Qwen2.5-0.5B-Instruct`, `python3`.
+    `name`: the value may be a name instead: `Qwen/Qwen2.5-0.5B-Instruct`, `python3`.
     """
     if isinstance(value, list):
         return [_located(item, name, folder, source) for item in value]
@@ -308,7 +308,7 @@ def home(text: str, source: str) -> Path:
 
 
 def near_name(name: str) -> str | None:
-    """The field that a wrong name probably means, by its name, its veRL key or its meaning; or a group."""
+    """The field or group that a wrong name probably means, by name, veRL key or meaning."""
     group, _, wanted = name.rpartition(".")
     fields = {each: spec.help for each, spec in FIELDS.items()}
     near = next((key for key in BY_KEY if key.endswith(f".{name}")), None)
@@ -321,6 +321,6 @@ def near_name(name: str) -> str | None:
 
 
 def _hint(name: str) -> str:
-    """A hint with the name that is probably meant, or else with the place of the list."""
+    """A hint with the probable name, otherwise with the place of the list."""
     listed = f"use one of {', '.join(MAPPINGS)}"
     return hint_of(near_name(name)) or (LISTED if name.rpartition(".")[0] in GROUPS else listed)

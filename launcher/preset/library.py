@@ -1,4 +1,4 @@
-"""Named presets: the user's own as files (copy, rename, delete), and the shipped preset that fits a machine."""
+"""Named presets: the user's files (copy, rename, delete), and the best shipped preset for a machine."""
 
 import re
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _NEEDS = re.compile(r"(\d+) GPUs?, (\d+) GB")
 
 
 def copy(name_or_path: str, new: str) -> Path:
-    """A preset of the user's with another name: the same text with its comments; paths keep their meaning.
+    """Copies a preset to a user's preset with another name: the text with its comments; paths are adapted.
 
     Raises UserError for an unknown preset, an invalid or taken name, or an unreadable file.
     """
@@ -33,9 +33,9 @@ def copy(name_or_path: str, new: str) -> Path:
 
 
 def rename(name: str, new: str) -> Path:
-    """Renames a preset of the user's, also in the presets that extend it. Raises UserError, OSError.
+    """Renames a user's preset, also in the presets that extend it. Raises UserError, OSError.
 
-    The old file is removed last, so that a rename that was cut off loses nothing; repeated, it continues.
+    The old file is removed last: an interrupted rename loses nothing and continues when repeated.
     """
     path = obeyed(own(name, f"copy it with 'ppo-tui preset copy {name} {new}'"))
     if "/" in new or new == name:
@@ -66,7 +66,7 @@ def delete(name: str) -> Path | None:
 
 
 def own(name: str, hint: str = "name a preset of yours: 'ppo-tui preset list' lists them") -> Path:
-    """The file of a preset of the user's. Raises UserError for shipped ones, with the hint, and unknown names."""
+    """The file of a user's preset. Raises UserError for shipped ones, with the hint, and for unknown names."""
     known = users()
     if name in known:
         return known[name]
@@ -77,7 +77,7 @@ def own(name: str, hint: str = "name a preset of yours: 'ppo-tui preset list' li
 
 
 def _children(name: str) -> list[Path]:
-    """The user's presets that extend the one of that name, without the one that hides it."""
+    """The user's presets that extend the named one, without the one that hides it."""
     return [path for path in users().values() if path.stem != name and _extends(path) == name]
 
 
@@ -95,24 +95,24 @@ def _write(path: Path, text: str) -> None:
 
 @dataclass(frozen=True)
 class Needs:
-    """GPUs, and bytes on each. GB are 10^9 bytes here: a card has a little less than is printed on it."""
+    """GPUs, and bytes on each. GB are 10^9 bytes here: a card has a little less than its label."""
 
     gpus: int
     memory: int
 
     def met_by(self, gpus: Sequence[int]) -> bool:
-        """Whether enough of the GPUs, given by their bytes of memory, are large enough."""
+        """Whether enough of the GPUs (bytes of memory each) are large enough."""
         return sum(total >= self.memory for total in gpus) >= self.gpus
 
 
 def needs_of(text: str) -> Needs | None:
-    """The GPUs that `8 GPUs, 80 GB each` requires; None if no GPU is needed."""
+    """The GPUs required by `8 GPUs, 80 GB each`; None without GPUs."""
     found = _NEEDS.match(text)
     return Needs(int(found[1]), int(found[2]) * 10**9) if found else None
 
 
 def fits(needs: str, gpus: Sequence[int]) -> bool | None:
-    """Whether GPUs with these bytes of memory meet a preset's needs; None if it states none."""
+    """Whether GPUs with these bytes of memory meet a preset's needs; None without any."""
     if not needs:
         return None
     wanted = needs_of(needs)
@@ -120,16 +120,16 @@ def fits(needs: str, gpus: Sequence[int]) -> bool | None:
 
 
 def suited(presets: Sequence[Summary], gpus: Sequence[int]) -> list[Summary]:
-    """The presets with `fits`: those that run on such GPUs first; among them the user's, then the recommended one."""
+    """The presets with `fits`: first those that run on such GPUs; among these the user's, then the recommended one."""
     best, _ = recommend(gpus)
     known = [preset if preset.error else replace(preset, fits=fits(preset.needs, gpus)) for preset in presets]
     return sorted(known, key=lambda each: (each.fits is not True, each.origin != "user", each.name != best))
 
 
 def recommend(gpus: Sequence[int]) -> tuple[str, str]:
-    """The shipped preset to start with on GPUs of so many bytes each, and why.
+    """The shipped preset to start with on GPUs of this size in bytes, and the reason.
 
-    It uses the machine best; among equals, presets that extend no other come first, and PPO before GRPO.
+    It makes best use of the machine; among equals, presets that extend no other come first, and PPO before GRPO.
     """
     best: tuple[tuple[int, int, bool, bool], str, str] | None = None
     for name in shipped():

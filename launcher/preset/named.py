@@ -1,4 +1,4 @@
-"""Settings that a text names."""
+"""Settings named in a text."""
 
 import re
 from collections.abc import Iterator
@@ -15,8 +15,8 @@ _PARTS = 3  # of a name that is taken for a setting although nothing is assigned
 
 
 def settings_in(text: str, version: str = NEWEST) -> Iterator[tuple[str, str | None]]:
-    """Each name in the form of a veRL key or preset field, with its veRL key: None where this veRL has none, empty for
-    a field of ppo-tui alone.
+    """Each name in the form of a veRL key or preset field, with its veRL key: None if this veRL lacks it, empty for a
+    field of ppo-tui only.
     """
     for name, assigned in _NAME.findall(text):
         if name in FIELDS:

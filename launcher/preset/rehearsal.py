@@ -1,4 +1,4 @@
-"""Turns a preset into its rehearsal: the same run on the CPU with a small model, few prompts and two steps."""
+"""Turns a preset into its rehearsal: a run on the CPU with a small model, few prompts and two steps."""
 
 from collections.abc import Mapping
 
@@ -20,7 +20,7 @@ UNTRIED = "not tried: GPUs, their memory, the rollout engine, the weights of a l
 
 
 def models(loaded: LoadedPreset) -> list[str]:
-    """The models that a preset trains, each once. Raises UserError for a preset that cannot be rehearsed on a CPU."""
+    """The distinct models that a preset trains. Raises UserError for a preset that cannot be rehearsed on a CPU."""
     config = configured(loaded)
     for engine in (config.text("model_engine"), config.text(f"{ACTOR}.strategy")):
         if engine in OTHER_ENGINES:
@@ -34,7 +34,7 @@ def models(loaded: LoadedPreset) -> list[str]:
 
 
 def rehearsed(loaded: LoadedPreset, small: Mapping[str, str], cpus: int) -> LoadedPreset:
-    """The rehearsal of a preset on so many CPUs; `small` has a small model for each of `models`. Raises UserError."""
+    """The rehearsal of a preset on `cpus` CPUs; `small`: a small model for each of `models`. Raises UserError."""
     snapshot = {name: value for name, value in loaded.snapshot().items() if name not in _UNHEARD}
     config = configuration(snapshot)
     settings = {
@@ -62,7 +62,7 @@ def _changes(table: str) -> Mapping[str, object]:
 
 
 def _on_the_cpu(cpus: int) -> Mapping[str, object]:
-    """The device settings of toy-cpu, and GPU indices that no machine has, which hide all GPUs."""
+    """toy-cpu's device settings, and invalid GPU indices, which hide all GPUs."""
     toy = load("toy-cpu")
     found: dict[str, object] = {}
     for name, groups in _TABLES["toy"].items():

@@ -1,4 +1,4 @@
-"""Makes a preset from the resolved configuration that veRL prints at its start, for runs made elsewhere."""
+"""Makes a preset from the resolved configuration that veRL prints at its start, for external runs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _LOGGERS = "trainer.logger"  # a preset names those beside the usual ones
 
 @dataclass(frozen=True)
 class Resolved:
-    """`LoadedPreset.snapshot`, and the configuration parts that it lacks; None: not shown in the log."""
+    """`LoadedPreset.snapshot`, and its missing configuration parts; None: not in the log."""
 
     preset: dict[str, object] | None = None
     notes: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class Resolved:
 def from_config(config: Mapping[str, Any], folder: Path) -> Resolved:
     """The preset whose run resolves to `config` (value by veRL key); its relative paths start at `folder`.
 
-    It holds what differs from the defaults of ppo-tui and of the veRL version with these keys. None if `config` is not
+    Contains the differences from defaults of ppo-tui and of the veRL version with these keys. None if `config` is not
     veRL's.
     """
     if GPUS not in config:
@@ -59,7 +59,7 @@ def from_config(config: Mapping[str, Any], folder: Path) -> Resolved:
 
 
 def version_of(config: Mapping[str, Any]) -> str:
-    """The published veRL version with these keys; the newest if several fit."""
+    """The published veRL version with these keys; the newest one that fits."""
     keys = set(config)
     return min(
         reversed(defaults.published()), key=lambda each: len(keys ^ set(defaults.leaves(defaults.bundled(each))))
@@ -69,8 +69,7 @@ def version_of(config: Mapping[str, Any]) -> str:
 def _wanted(config: Mapping[str, Any], version: str) -> Mapping[str, object]:
     """The values for a preset: those of fields, and of other keys that differ from veRL's defaults.
 
-    Left out are names that this version does not read, what ppo-tui sets for each run, and the critic of runs without
-    one.
+    Omits names that this version does not read, ppo-tui's own settings per run, and the critic of runs without one.
     """
     unread = {key for key, _ in ignored(config, version)}
     found = {}

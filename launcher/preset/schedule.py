@@ -1,7 +1,7 @@
-"""The learning rate of each step, computed as veRL's FSDP engine does.
+"""The learning rate per step, computed like veRL's FSDP engine.
 
 veRL: `verl/workers/engine/fsdp/transformer_impl.py: _build_lr_scheduler`, `verl/utils/torch_functional.py:
-get_cosine_schedule_with_warmup`. The schedule moves on once per training step, with separate_async once per portion.
+get_cosine_schedule_with_warmup`. The schedule advances once per training step, with separate_async once per portion.
 """
 
 import math
@@ -16,10 +16,9 @@ _MOST = 1_000  # steps whose rates are computed
 
 @dataclass(frozen=True)
 class Schedule:
-    """The learning rate over `steps` of the schedule, of which the first `warmup` lead up to `peak`.
+    """The learning rate over the `steps` of the schedule, with a warm-up of `warmup` steps to `peak`.
 
-    A cosine is laid out over `horizon` steps, which may be more than there are; `least` is its lowest share of the
-    peak.
+    A cosine spans `horizon` steps, which may exceed `steps`; `least`: its minimum as a share of the peak.
     """
 
     peak: float
@@ -43,7 +42,7 @@ class Schedule:
 
     @property
     def rates(self) -> Iterator[float]:
-        """The learning rate of every step; of a longer run, of `_MOST` steps from the first to the last one."""
+        """The learning rate per step; for a longer run, of `_MOST` steps from first to last."""
         count = min(self.steps, _MOST)
         return (self.rate(place * (self.steps - 1) // max(1, count - 1)) for place in range(count))
 
@@ -54,9 +53,9 @@ class Schedule:
 
 
 def schedule(config: EffectiveConfig, block: str, steps: int | None, wanted: int | None) -> Schedule | None:
-    """The schedule of the actor or critic in a run that ends after `steps`, and would like to have `wanted`.
+    """The schedule of actor or critic in a run that ends after `steps`, of `wanted` steps.
 
-    None where the steps are unknown, and for engines with schedules of their own.
+    None if the steps are unknown, and for engines with their own schedules.
     """
     optim = f"{block}.optim"
     peak, least, cycles = (config.number(f"{optim}.{name}") for name in ("lr", "min_lr_ratio", "num_cycles"))

@@ -1,4 +1,4 @@
-"""A preset: all settings of a run. Each field is a row of fields.toml; code reads those declared here."""
+"""A preset: all settings of a run. Each field is a row of fields.toml; fields that code reads are declared here."""
 
 import os
 from collections.abc import Mapping
@@ -13,36 +13,36 @@ from launcher.verl.defaults import PPO, is_verl
 TABLES = tables_of(__file__, "fields.toml")
 
 FIELDS: dict[str, Spec] = {spec.name: spec for spec in rows(TABLES)}
-"""Every field by its dotted name, in the order of the command line."""
+"""Every field by its dotted name, in command-line order."""
 
 SETTINGS: dict[str, Spec] = {**FIELDS, **{spec.name: spec for spec in options(TABLES)}}
 """The fields, and the options of `health:` by names such as `health.stop_on`."""
 
 BY_KEY: dict[str, Spec] = {spec.key: spec for spec in FIELDS.values() if spec.key}
-"""The field that covers a veRL key (as the newest version calls it, without `+`)."""
+"""The field for a veRL key (the newest version's name, without `+`)."""
 
 GROUPS = tuple(group for group in TABLES["groups"] if group not in UNGROUPED)
 
 GENERAL = ""
-"""The group of the fields that are in no group, in `TITLES`."""
+"""The title key of fields without a group."""
 
 TITLES: dict[str, str] = {
     GENERAL: TABLES["groups"][UNGROUPED[0]]["title"],
     **{group: TABLES["groups"][group]["title"] for group in GROUPS},
 }
-"""The title of each group, in the order of a form."""
+"""The title of each group, in form order."""
 
 ORDER = tuple(dict.fromkeys(spec.path[0] for spec in FIELDS.values()))
-"""The names at the top of a preset file, in their order."""
+"""The top-level names of a preset file, in order."""
 
 
 def fields_of(group: str) -> list[Spec]:
-    """The fields of a group in their order; for `GENERAL`, those without a group."""
+    """The fields of a group, in order; for `GENERAL`, those without a group."""
     return [spec for spec in FIELDS.values() if (GENERAL if len(spec.path) == 1 else spec.path[0]) == group]
 
 
 class Group:
-    """A part of a preset: an attribute for each row, of which those that code reads are declared with their type."""
+    """A part of a preset: one attribute per row; those that code reads are declared with types."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         vars(self).update(values)
@@ -52,7 +52,7 @@ class Group:
 
 
 class Model(Group):
-    """The model that is trained; the critic starts from it as well."""
+    """The trained model, which also initializes the critic."""
 
     path: str | None
     trust_remote_code: bool | None
@@ -86,7 +86,7 @@ class Reward(Group):
 
 
 class Trainer(Group):
-    """Hardware and the course of the run."""
+    """Hardware and schedule of the run."""
 
     gpus: int
     nodes: int
@@ -99,7 +99,7 @@ class Trainer(Group):
 
 
 class Cluster(Group):
-    """Ray: its own on this machine, or a running cluster."""
+    """Ray: a local one, or a running cluster."""
 
     address: str | None
     submit: bool
@@ -116,7 +116,7 @@ _CONFIGS = {
 
 
 class Program(Group):
-    """The program that runs instead of `python -m verl.trainer.main_ppo`, and its folder."""
+    """The program to run instead of `python -m verl.trainer.main_ppo`, and its folder."""
 
     entry_point: str | None
     folder: str | None
@@ -126,8 +126,8 @@ class Program(Group):
 
     @property
     def config(self) -> str | None:
-        """veRL's own configuration that the program starts from, below veRL's folder and without `.yaml`; None for a
-        program or a folder of configurations that are not veRL's.
+        """veRL's own configuration for the program, below veRL's folder and without `.yaml`; None for other programs or
+        configuration folders.
         """
         usual = _CONFIGS.get(self.entry_point or MAIN)
         path = (self.config_path or "config").removeprefix("./").rstrip("/")  # from the folder of the program
@@ -137,13 +137,13 @@ class Program(Group):
 
     @property
     def own(self) -> str:
-        """The name of a program that is not one of veRL's PPO trainers; "" for these."""
+        """The name of a program other than veRL's PPO trainers; otherwise ""."""
         entry = self.entry_point or MAIN
         return "" if entry in _CONFIGS else entry.rpartition("/")[2]
 
     @property
     def imports_from(self) -> Path | None:
-        """The folder in which Python looks for modules first; None: the folder of the run."""
+        """Python's first folder for modules; None: the run's folder."""
         if self.folder is None:
             return None
         entry = self.entry_point or MAIN
@@ -151,7 +151,7 @@ class Program(Group):
 
     @property
     def options(self) -> list[str]:
-        """Hydra's options for it."""
+        """The program's Hydra options."""
         named = (("name", self.config_name), ("path", self.config_path), ("dir", self.config_dir))
         return [f"--config-{name}={value}" for name, value in named if value]
 
@@ -190,12 +190,14 @@ class Preset(Group):
 
     @property
     def own_verl(self) -> Path | None:
-        """The folder of a veRL that Python takes before the installed one: in the program's folder or on PYTHONPATH."""
+        """The folder of a veRL that hides the installed one: in the program's folder or on PYTHONPATH."""
         found = (each / "verl" for each in self._imported)
         return next((each for each in found if is_verl(each)), None)
 
     def configuration(self, python: str, verl: Path | None) -> programs.Found | None:
-        """The configuration that the program starts from, if its files are here; `python` runs it, `verl` is veRL."""
+        """The configuration that the program starts from, if its files are here; `python`: its interpreter, `verl`:
+        veRL.
+        """
         program = self.program
         asked = programs.Asked(
             entry=program.entry_point or MAIN,
@@ -211,7 +213,9 @@ class Preset(Group):
 
     @property
     def is_foreign(self) -> bool:
-        """Whether the defaults of veRL's usual configuration do not apply: another one, or a veRL of its own."""
+        """Whether the defaults of veRL's usual configuration do not apply, due to another configuration or its own
+        veRL.
+        """
         return self.program.config != PPO or self.own_verl is not None
 
 

@@ -1,4 +1,4 @@
-"""What a fix changes in a configuration: settings with their values now and then. All advice is settled here."""
+"""The changes of a fix to a configuration: settings with old and new values. All advice is settled here."""
 
 import functools
 import math
@@ -33,19 +33,19 @@ _COEFFICIENT = 0.001  # veRL's default for the KL, in the loss and in the reward
 
 
 def origin_words(key: str, config: EffectiveConfig) -> str:
-    """Where the current value of a key comes from."""
+    """The origin of a key's current value."""
     where = where_of(key)
     spec = FIELDS.get(".".join(where))
     return _ORIGINS[config.source(spec.key if spec else where[-1])]
 
 
 def settings_of(edits: Sequence[Edit]) -> tuple[str, ...]:
-    """KEY=VALUE of edits."""
+    """KEY=VALUE for each edit."""
     return tuple(f"{edit.key}={text_of(edit.now)}" for edit in edits)
 
 
 def configuration(preset: Mapping[str, Any]) -> EffectiveConfig:
-    """The configuration of a run's preset; that of veRL if it is unreadable."""
+    """The configuration of a run's preset; veRL's if it is unreadable."""
     try:
         return configured(restore("", preset))
     except UserError:
@@ -58,7 +58,7 @@ def configured(loaded: LoadedPreset) -> EffectiveConfig:
 
 
 def of_log(settings: Mapping[str, str]) -> EffectiveConfig | None:
-    """The configuration with the settings that a log has; None for a log without any."""
+    """The configuration with a log's settings; None for a log without any."""
     known = {newest(key): text for key, text in settings.items()} | dict(settings)
     given = {key: Setting(None if text == "None" else _value_of(text), "override") for key, text in known.items()}
     return EffectiveConfig(settings=given) if given else None
@@ -66,7 +66,7 @@ def of_log(settings: Mapping[str, str]) -> EffectiveConfig | None:
 
 @functools.lru_cache(maxsize=4096)  # where no field has it, a refusal looks for the nearest name
 def shown_name(key: str) -> str:
-    """A key as users type it: its preset field, or the veRL key where no field has it."""
+    """A key as typed by users: its preset field, or the veRL key without one."""
     try:
         return field_named(key)
     except UserError:
@@ -82,9 +82,9 @@ def offers(
     rules: Sequence[str] = (),
     values: Mapping[str, Any] | None = None,
 ) -> tuple[Offer, ...]:
-    """The fixes that a run can use and that change something in `config`; without values where it is unknown.
+    """The fixes that a run can use and that change `config`; without values if it is unknown.
 
-    None makes the trouble of `rules` worse; `values` come first, as in `settle`.
+    Excludes fixes that worsen `rules`; `values` come first, as in `settle`.
     """
     unfit = {"own run": imported, "steps left": imported or complete}
     fixes = [fix for fix in fixes if not unfit.get(fix.fits)]
@@ -108,7 +108,7 @@ def offers(
 
 
 def harms(rules: Sequence[str], edits: Sequence[Edit], config: EffectiveConfig) -> bool:
-    """Whether edits of a configuration move a setting to where it makes the trouble of a rule worse."""
+    """Whether edits move a setting of a configuration in a direction that worsens a rule."""
     for edit in edits:
         key = _verl_key(edit.key)
         now = EffectiveConfig().get(key) if edit.now is None else edit.now
@@ -118,12 +118,11 @@ def harms(rules: Sequence[str], edits: Sequence[Edit], config: EffectiveConfig) 
 
 
 def settle(fix: Fix, config: EffectiveConfig, values: Mapping[str, Any] | None = None) -> tuple[Edit, ...]:
-    """The edits that follow a fix; none for advice without a value, and for values in force or at their bound.
+    """The edits of a fix; empty for advice without a value, and for values in force or at their bound.
 
-    A value of `values` (of the run that this one was forked from, or that `check` computed) comes first where it points
-    in the fix's direction. Of several examples the first one counts that goes beyond the current value. Without an
-    example, a value beyond its usual range moves to the end of it. Within the range a rate changes by a factor of five,
-    a count by two.
+    A value of `values` (from the run's parent, or computed by `check`) comes first if it is in the fix's direction.
+    Then comes the first example beyond the current value. Without an example, a value beyond its usual range moves to
+    the range's end. Within the range a rate changes by a factor of five, a count by two.
     """
     edits = {}
     for change in fix.changes:
@@ -140,7 +139,7 @@ def settle(fix: Fix, config: EffectiveConfig, values: Mapping[str, Any] | None =
 
 
 def setting_name(key: str) -> str:
-    """The name of a fix's key in KEY=VALUE: its preset field, or the key with the prefix that the fix has."""
+    """The name for a fix's key in KEY=VALUE: its preset field, or the key with the fix's prefix."""
     name = shown_name(key)
     return name if name in FIELDS else key
 
@@ -157,14 +156,14 @@ def _verl_key(key: str) -> str:
 
 
 def _usual(key: str, config: EffectiveConfig) -> tuple[float, float] | None:
-    """The ends of what is usual for a setting, or for one that follows it."""
+    """The usual range of a setting, or of the one that it follows."""
     followers = (spec.key for spec in FIELDS.values() if spec.follows == shown_name(key))
     found = (usual_of(config, each) for each in (_verl_key(key), *followers))
     return next((each.usual for each in found if each is not None and not each.off), None)
 
 
 def _offer(fix: Fix, config: EffectiveConfig, values: Mapping[str, Any] | None) -> Offer | None:
-    """A fix with what is left to change of it; None where nothing is."""
+    """A fix with its remaining changes; None without any."""
     mine = [change for change in fix.changes if _settable(change.key)]
     if not mine:
         return Offer(fix, fix.sentence(shown_name))
@@ -201,7 +200,7 @@ def _idle(change: Change, edits: Sequence[Edit], config: EffectiveConfig) -> boo
 
 
 def _settable(key: str) -> bool:
-    """Whether a word is a key that a preset can hold."""
+    """Whether a word is a key of presets."""
     try:
         return where_of(key)[-1] not in OURS
     except UserError:
@@ -209,7 +208,7 @@ def _settable(key: str) -> bool:
 
 
 def moved(change: Change, now: Any, before: Any, usual: tuple[float, float] | None = None) -> Any:
-    """The value after a change; None where it has none, or none beyond the current one."""
+    """The value after a change; None without one, or without one beyond the current value."""
     values = [_typed(value) for value in change.values if not (isinstance(value, str) and UNKNOWN in value)]
     if change.operation == "set":
         return values[0] if values else None
@@ -223,7 +222,7 @@ def moved(change: Change, now: Any, before: Any, usual: tuple[float, float] | No
 
 
 def _stepped(change: Change, now: float, usual: tuple[float, float] | None) -> float | None:
-    """The end of what is `usual` if the value is beyond it. Within it, a fifth or five times a rate, half or twice a
+    """The end of the `usual` range for a value beyond it. Within it, a fifth or five times a rate, half or twice a
     count. A coefficient of 0 becomes 0.001.
     """
     up = change.operation == "raise"

@@ -15,7 +15,7 @@ _ORDER = {spec.path: place for place, spec in enumerate(FIELDS.values())}
 
 
 def without_usual_loggers(layer: Layer) -> None:
-    """Removes the loggers that every run has from a preset's list."""
+    """Removes every run's loggers from a preset's list."""
     path = ("trainer", "loggers")
     if path in layer and isinstance((entry := layer[path]).value, list):
         kept = [logger for logger in entry.value if logger not in _ALWAYS]
@@ -38,7 +38,7 @@ def tidy(layer: Layer, *, followers: bool = True) -> None:
 
 
 def portable(layer: Layer) -> Layer:
-    """Puts values into the order of the schema; paths below the home folder begin with `~` again."""
+    """Sorts values in schema order; paths below the home folder begin with `~` again."""
     home = f"{Path.home()}/"
 
     def shorter(value: Any) -> Any:
@@ -56,7 +56,7 @@ def portable(layer: Layer) -> Layer:
 
 
 def dump(preset: Mapping[str, Any], heading: str, notes: Iterable[str] = ()) -> str:
-    """The text of a self-contained file, with notes at its head; groups in the order of the fields."""
+    """The text of a self-contained file, with notes at its head; groups in field order."""
     lines = [heading, *(f"# Note: {_one_line(note)}" for note in notes)]
     for name in ORDER:
         value = preset.get(name)

@@ -36,12 +36,12 @@ OURS = {
     "ray_kwargs.ray_init.include_dashboard",
     "ray_kwargs.ray_init.num_gpus",
 }
-"""The keys that ppo-tui itself sets for each run."""
+"""The keys that ppo-tui sets for each run."""
 
 
 @dataclass(frozen=True)
 class RunFolders:
-    """Where a run writes; absolute paths."""
+    """The output folders of a run; absolute paths."""
 
     checkpoints: Path  # trainer.default_local_dir
     rollouts: Path  # trainer.rollout_data_dir
@@ -51,7 +51,7 @@ class RunFolders:
 
     @classmethod
     def below(cls, folder: Path) -> RunFolders:
-        """The folders of a run that does not exist yet."""
+        """The folders of a future run."""
         names = ("checkpoints", "samples/rollout", "samples/validation", "metrics.jsonl", "hydra")
         return cls(*(folder / name for name in names))
 
@@ -60,9 +60,9 @@ class RunFolders:
 class Launch:
     """The command of the driver.
 
-    `env` is added to the environment of the starting process, after the names in `unset` are removed; it contains no
-    secrets. `keys` are the veRL keys in `argv` with their values. `cwd` is the folder to start it in, if that matters;
-    `submit` the Ray dashboard that gets it as a job.
+    `env` is added to the starting process's environment, after removing the names in `unset`; it contains no secrets.
+    `keys`: the veRL keys in `argv` with their values. `cwd`: folder to start in, if it matters. `submit`: the Ray
+    dashboard to submit it to as a job.
     """
 
     argv: list[str]
@@ -85,10 +85,9 @@ def build(
 ) -> Launch:
     """The command line of `loaded` for veRL `version`, run by the interpreter `python`.
 
-    `experiment` is the id of the run, which trackers and its processes use; None without a run (trackers then get the
-    preset's name). `resume_from` is a `global_step_<n>` folder to continue from. `environ` is the environment the
-    driver will be started from (that of ppo-tui when None): PYTHONPATH and VERL_USE_EXTERNAL_MODULES are added to, not
-    replaced. Raises UserError.
+    `experiment`: the run's id for trackers and processes; None without a run (trackers then get the preset's name).
+    `resume_from`: a `global_step_<n>` folder to continue from. `environ`: the environment of the driver's start
+    [default: ppo-tui's]; PYTHONPATH and VERL_USE_EXTERNAL_MODULES are extended, not replaced. Raises UserError.
     """
     preset = loaded.preset
     environ = os.environ if environ is None else environ
@@ -142,8 +141,8 @@ def settings(
 ) -> Settings:
     """All settings of veRL `version`, under its own names; arguments as in `build`.
 
-    Raises UserError for a preset that cannot be launched: too old a veRL, keys that it lacks, no model or data. A
-    program that is not veRL's own may have any keys, and a veRL of the preset's own any version.
+    Raises UserError for a preset that cannot be launched: too old a veRL, missing keys, no model or data. A foreign
+    program may have any keys, and the preset's own veRL any version.
     """
     preset = loaded.preset
     if preset.own_verl is None:
@@ -174,7 +173,7 @@ def settings(
 
 
 def _derived(preset: Preset, version: str, experiment: str) -> Settings:
-    """Settings from fields whose value is not simply passed on."""
+    """Settings computed from fields."""
     always = ["console", "file"] if versions.number(version) >= _FILE_LOGGER else ["console"]
     more = [name for name in preset.trainer.loggers if name not in ("console", "file")]
     return {
@@ -185,7 +184,7 @@ def _derived(preset: Preset, version: str, experiment: str) -> Settings:
 
 
 def _overlong(preset: Preset) -> Settings:
-    """DAPO's penalty for responses near the limit, which the reward manager dapo applies.
+    """DAPO's penalty for responses near the limit, for the reward manager dapo.
 
     veRL: `verl/experimental/reward_loop/reward_manager/dapo.py: DAPORewardManager.__init__`.
     """
@@ -206,7 +205,7 @@ def _overlong(preset: Preset) -> Settings:
 
 
 def _folders(folders: RunFolders, resume_from: Path | None) -> Settings:
-    """Settings that make a run write into its own folder only and never continue another run by accident."""
+    """Settings that make a run write only into its own folder, and never continue another run by accident."""
     found = {
         "trainer.default_local_dir": str(folders.checkpoints),
         "trainer.rollout_data_dir": str(folders.rollouts),
@@ -218,7 +217,7 @@ def _folders(folders: RunFolders, resume_from: Path | None) -> Settings:
 
 
 def _ray(preset: Preset, env: Mapping[str, str], run: str | None) -> Settings:
-    """Settings for Ray: our own; for a running cluster, the environment of its workers, which only a job passes on."""
+    """Settings for Ray: our own; for a running cluster, the workers' environment, which only a job passes on."""
     if preset.cluster.submit:
         return {}
     if preset.cluster.address:

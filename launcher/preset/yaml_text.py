@@ -1,4 +1,4 @@
-"""Reads the text of a YAML file, and changes one value in it; every other line stays the same, byte for byte.
+"""Reads the text of a YAML file, and changes one value in it; all other lines stay the same, byte for byte.
 
 A round trip through ruamel keeps comments, but changes the layout. So a value is replaced at its place in the text.
 Unusual layouts (anchors, several lines in braces) are detected by reading the result, and changed by ruamel.
@@ -20,17 +20,17 @@ from launcher.core.text import clean
 from launcher.core.yaml_bounds import mending, refusal
 
 Where = tuple[str, ...]
-"""A value: ("actor", "lr"), ("env", "NAME"), ("overrides", key), ("health", "rules", ...)."""
+"""A path of a value: ("actor", "lr"), ("env", "NAME"), ("overrides", key), ("health", "rules", ...)."""
 
 Place = Callable[[tuple[Any, ...]], str]
-"""Names the place of a path in a file, such as `my.yaml, line 3`."""
+"""Gives the place of a path in a file, such as `my.yaml, line 3`."""
 
 _COMMENT = re.compile(r"([ \t]+)(#[^\n]*)")
 _LINE_COMMENT = re.compile(r"^[ \t]*#", re.MULTILINE)
 
 
 def text_of(value: Any) -> str:
-    """`value` on one line of YAML, in braces and brackets too: `1e-6`, `'null'`, `[a, b]`."""
+    """`value` on one line of YAML, valid inside braces and brackets: `1e-6`, `'null'`, `[a, b]`."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{text_of(key)}: {text_of(item)}" for key, item in value.items()) + "}"
     if isinstance(value, (list, tuple)):
@@ -52,12 +52,12 @@ def text_of(value: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as a user would type it: text without quotes, `–` for none."""
+    """A value as typed by users: text without quotes, `–` for None."""
     return "–" if value is None else value if isinstance(value, str) and value else text_of(value)
 
 
 def read(text: str) -> Any:
-    """The content of the text, read as YAML 1.2 like presets. Raises YAMLError."""
+    """The content of a YAML 1.2 text, like presets. Raises YAMLError."""
     from ruamel.yaml import YAML
 
     return YAML(typ="safe", pure=True).load(text)
@@ -74,9 +74,9 @@ def value_of(text: str) -> Any:
 
 
 def parse(path: Path, text: str | None = None) -> tuple[dict[Any, Any], Place]:
-    """The file's mapping in Python's own types, and a function that names the place of a path in it.
+    """The file's mapping in Python types, and a function that gives the place of a path in it.
 
-    `text` is read instead of the file on the disk. Raises UserError.
+    `text` replaces the file's content. Raises UserError.
     """
     try:
         document = _document(path, path.read_text(encoding="utf-8") if text is None else text)
@@ -120,7 +120,7 @@ def _place(path: Path, document: Any, place: tuple[Any, ...]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Converts ruamel's values to Python's own types, so that other code does not depend on ruamel."""
+    """Converts ruamel's values to Python types, so that other code does not depend on ruamel."""
     if isinstance(value, Mapping):
         return {_key(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -134,7 +134,7 @@ def _plain(value: Any) -> Any:
 
 
 def _key(key: Any) -> Any:
-    """A key that Python can use; YAML also allows lists and mappings as keys."""
+    """A valid Python key; YAML also allows lists and mappings as keys."""
     plain = _plain(key)
     return str(plain) if isinstance(plain, (dict, list)) else plain
 
@@ -144,9 +144,9 @@ def _first_line(problem: object) -> str:
 
 
 def put(text: str, path: Where, value: Any, order: Sequence[str] = ()) -> str:
-    """The text with `value` at `path`, last in its group; a new group follows the last that precedes it in `order`.
+    """The text with `value` at `path`, last in its group; a new group follows its last predecessor in `order`.
 
-    A value that is there already keeps its spelling.
+    An existing value keeps its spelling.
     """
     data = read(text) or {}
     _change(wanted := copy.deepcopy(data), path, value)
@@ -226,7 +226,7 @@ class _Text:
         return self.text[:begin] + self.text[end:].removeprefix("\r").removeprefix("\n")
 
     def _find(self, path: Where) -> tuple[Any, Any, Any, Where]:
-        """The deepest mapping on the path, the key and node found in it, and the names that are missing."""
+        """The deepest existing mapping on the path, the key and node found in it, and the missing names."""
         holder, key, node = None, None, self.root
         for depth, name in enumerate(path):
             if node is None or node.id != "mapping":
@@ -257,7 +257,7 @@ class _Text:
         return self.text[:begin] + new + rest
 
     def _place(self, holder: Any, name: str, order: Sequence[str]) -> tuple[int, bool]:
-        """Where a new entry goes, and whether a blank line precedes groups here."""
+        """The place of a new entry, and whether a blank line precedes groups here."""
         blank = holder is self.root and self._blanks()
         entries = holder.value
         if holder is self.root and name in order:
@@ -273,7 +273,7 @@ class _Text:
         return any(re.search(r"\n[ \t\r]*\n(?:[ \t]*#[^\n]*\n)*$", self.text[:start]) is not None for start in starts)
 
     def _end(self, key: Any, node: Any) -> int:
-        """The place after the last character of a value; ruamel's end of a block mapping is that of the next token."""
+        """The place after the last character of a value; ruamel's end of a block mapping is the next token's."""
         if getattr(node, "flow_style", True) is False and node.value:
             last = node.value[-1]
             return self._end(*last) if isinstance(last, tuple) else self._end(key, last)
@@ -292,7 +292,7 @@ class _Text:
         return end - 1 if end > index and self.text[end - 1] == "\r" else end
 
     def _insert(self, at: int, lines: str) -> str:
-        """Inserts `lines` after the line that ends at `at`; -1 is the beginning of the text."""
+        """Inserts `lines` after the line that ends at `at`; -1: at the beginning."""
         if at < 0:
             return lines + self.newline + self.text
         return self.text[:at] + self.newline + lines + self.text[at:]
@@ -303,7 +303,7 @@ class _Text:
 
 
 class _Unusual(Exception):
-    """Raised for a layout that is left to ruamel."""
+    """An unusual layout, left to ruamel."""
 
 
 def _says(text: str, wanted: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Text without secrets, user names, home folders, host names and addresses, for strangers to read."""
+"""Text without secrets, user names, home folders, host names and addresses, for strangers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WORDS = frozenset(
 
 
 class Anonymous:
-    """Replaces names of persons and machines. The same host or address gets the same number throughout."""
+    """Replaces names of persons and machines. Each host or address has one number throughout."""
 
     def __init__(self, users: Iterable[str] = (), hosts: Iterable[str] = (), homes: Iterable[str] = ()) -> None:
         self._users: set[str] = set()
@@ -45,7 +45,7 @@ class Anonymous:
             self._add_user(Path(home).name)
 
     def learn(self, texts: Iterable[str]) -> None:
-        """Collects the users of home folders and the hosts that veRL prints in texts, to replace them everywhere."""
+        """Collects users of home folders, and hosts printed by veRL, to replace them everywhere."""
         for text in texts:
             for match in _HOME.finditer(text):
                 self._add_user(match["user"])
@@ -53,7 +53,7 @@ class Anonymous:
                 self._add_host(match[1])
 
     def text(self, text: str) -> str:
-        """The text without names and control characters, for strangers."""
+        """The text without names and control characters."""
         text = clean(redact(text))
         for home in self._homes:
             text = re.sub(rf"{re.escape(home)}(?![\w.-])", "~", text)

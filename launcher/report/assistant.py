@@ -1,7 +1,7 @@
-"""The user's assistant, a command or an endpoint with OpenAI's interface: sends it a text, and passes its answer on.
+"""The user's assistant, a command or an endpoint with OpenAI's interface: sends a text, and passes on its answer.
 
-What is sent is the text; to an endpoint also the model's name and the headers of the request. A command gets only the
-environment that programs need to start, and the variable `key_env`.
+Only the text is sent; to an endpoint also the model's name and the request headers. A command gets only the environment
+that programs need to start, and the variable `key_env`.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from launcher.record.layout import RunDir
 from launcher.settings import Assistant
 
 SILENT = 60.0
-"""Seconds without a byte after which an answer is given up."""
+"""Maximum seconds without a byte of the answer."""
 LARGEST = 1 << 20
-"""Bytes of an answer, with the frames of a stream."""
+"""Maximum bytes of an answer, with the frames of a stream."""
 QUOTED = "> "
-"""Begins the lines of the answer; others are ours."""
+"""Prefix of the answer's lines; other lines are ours."""
 _REFUSAL = 2000  # bytes read of what a command says to its failure
 _END = 5.0  # seconds for the end of a killed command
 _NEEDED = frozenset(
@@ -41,20 +41,22 @@ _NEEDED = frozenset(
 
 
 class NoAnswer(UserError):
-    """The assistant gave no answer, or not all of it."""
+    """The assistant gave no answer, or an incomplete one."""
 
     exit_code = 1
 
 
 class _Passing(NoAnswer):
-    """An error that may be gone at once."""
+    """A temporary error."""
 
 
 async def answered(
     assistant: Assistant, text: str, version: str, run: RunDir | None = None
 ) -> AsyncGenerator[str, None]:
-    """The lines of the answer to a case as they come, quoted. The first line marks it; after a line of it follow the
-    settings in it that veRL `version` lacks. A whole answer is kept with the run. Raises as `ask`.
+    """The quoted lines of the answer to a case, as they arrive.
+
+    The first line marks it; each line is followed by its settings that veRL `version` lacks. A complete answer is
+    stored with the run. Raises as `ask`.
     """
     yield (head := f"answer of {assistant.name}, not checked by ppo-tui")
     kept = [f"## {datetime.now():%Y-%m-%d %H:%M}: {head}\n"]
@@ -70,9 +72,9 @@ async def answered(
 
 
 async def ask(assistant: Assistant, text: str) -> AsyncGenerator[str, None]:
-    """The lines of an answer as they come, inert and without secrets. What fails before the first byte is tried twice.
+    """The lines of an answer as they arrive, inert and without secrets. Retries once if it fails before the first byte.
 
-    Raises NoAnswer: after `SILENT` seconds without a byte, beyond `LARGEST` bytes, if the answer breaks off or is none.
+    Raises NoAnswer: after `SILENT` seconds without a byte, beyond `LARGEST` bytes, for a broken or empty answer.
     """
     if read_only():
         raise UserError("a command that only reads sends nothing to an assistant", "use --ask in a terminal")
@@ -96,7 +98,7 @@ async def ask(assistant: Assistant, text: str) -> AsyncGenerator[str, None]:
 
 
 def _key(assistant: Assistant) -> str:
-    """The value of the variable with the key; empty where config.yaml names none."""
+    """The value of the key's variable; empty if config.yaml names none."""
     key = os.environ.get(assistant.key_env, "").strip() if assistant.key_env else ""
     if assistant.key_env and not (key and key.isascii() and key.isprintable()):
         raise UserError(f"the variable {assistant.key_env} is not set", f"export {assistant.key_env}=KEY in the shell")
@@ -132,7 +134,7 @@ async def _limited(name: str, raw: AsyncGenerator[bytes, None]) -> AsyncGenerato
 
 
 async def _of_command(assistant: Assistant, key: str, text: str) -> AsyncGenerator[bytes, None]:
-    """What a command prints that gets the text on stdin, in an empty folder. Whatever is left of it is killed."""
+    """The output of a command that gets the text on stdin, in an empty folder. Kills remaining processes."""
     env = {name: value for name, value in os.environ.items() if name in _NEEDED or name.startswith("LC_")}
     env |= {assistant.key_env: key} if key else {}
     with tempfile.TemporaryDirectory(prefix="ppo-tui-ask-") as folder, tempfile.TemporaryFile() as said:

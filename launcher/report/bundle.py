@@ -1,4 +1,4 @@
-"""Packs the facts that an issue about a run needs into one archive: text files, and an issue text ready to paste."""
+"""Packs a run's facts for an issue into one archive: text files, and an issue text for pasting."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def write(run: RunDir, to: Path, *, answers: bool = False) -> Path:
 
 
 def check(to: Path) -> None:
-    """Raises UserError for a name that does not end in .zip."""
+    """Raises UserError for a name without `.zip`."""
     if to.suffix != ".zip":
         raise UserError(f"{to}: a bundle is a ZIP file", "use a name that ends in .zip")
 
@@ -61,9 +61,9 @@ def packed(files: Mapping[str, str], folder: str) -> bytes:
 
 
 def parts(run: RunDir, *, answers: bool = False) -> dict[str, str]:
-    """The files of the archive by name, the issue text first; only if asked for, the `answers` of an assistant.
+    """The files of the archive by name, the issue text first; on request, the `answers` of an assistant.
 
-    Raises UserError for a run that cannot be read.
+    Raises UserError for an unreadable run.
     """
     facts = Facts.read(run)
     raw = {
@@ -99,14 +99,14 @@ def _issue(run: RunDir, facts: Facts, raw: dict[str, str], files: list[str]) -> 
 
 
 def _course(run: RunDir, facts: Facts) -> str:
-    """The state and the worst flag of a run that has not failed."""
+    """The state and worst flag of a run without a failure."""
     wrong = [each for each in problems(run, facts.state, None) if each.level >= Level.WARN]
     state = state_word(facts.state.state, facts.state.outcome)
     return f"{facts.info.name or run.id}, {state}" + (f": {wrong[0].head}" if wrong else "")
 
 
 def _command(facts: Facts) -> str:
-    """The command of the run, an override per line."""
+    """The command of the run, one override per line."""
     argv = facts.info.argv or (facts.attempt.read_launch().argv if facts.attempt else ())
     at = next((place + 1 for place, word in enumerate(argv) if word.startswith("verl.")), len(argv))
     lines = [" ".join(map(shlex.quote, argv[:at])), *map(shlex.quote, argv[at:])]
@@ -114,7 +114,7 @@ def _command(facts: Facts) -> str:
 
 
 def _config(facts: Facts) -> str:
-    """The settings of the run, and the configuration that Hydra resolved if veRL came that far."""
+    """The settings of the run, and Hydra's resolved configuration if veRL got that far."""
     from ruamel.yaml import YAML
 
     resolved = facts.attempt.hydra / "config" / "config.yaml" if facts.attempt else None
@@ -144,7 +144,7 @@ def _around(facts: Facts, reach: int, longest: int) -> Iterable[str]:
 
 
 def _ray(facts: Facts) -> Iterator[str]:
-    """Ray's session, its processes in the console, and the ends of its logs if they still exist."""
+    """Ray's session, its processes in the console, and the ends of its remaining logs."""
     if facts.attempt is None:
         return
     session = RaySession.read(facts.attempt.ray)

@@ -1,6 +1,6 @@
-"""A case: what another reader needs to find why a run failed or is flagged, as one text of limited size.
+"""A case: the facts that another reader needs to find why a run failed or is flagged, as one text of limited size.
 
-Its parts are values. case.md writes each of them, case.toml has their titles and what each is worth.
+Its parts are values. case.md formats each part; case.toml has titles and weights.
 """
 
 import math
@@ -39,7 +39,7 @@ from launcher.verl.defaults import NEWEST
 from launcher.verl.usual import usual_of
 
 MOST = 24_000
-"""Characters of a case file."""
+"""Maximum characters of a case file."""
 _TABLES = Path(__file__).with_suffix(".toml")
 _FLAGS = 8  # that are explained
 _NOTE = 24  # characters of the line that counts what is left out
@@ -47,7 +47,7 @@ _NOTE = 24  # characters of the line that counts what is left out
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a case: lines without names and secrets. `left_out`: how many of its lines had no room."""
+    """A part of a case: lines without names and secrets. `left_out`: number of omitted lines."""
 
     title: str
     worth: int
@@ -55,7 +55,7 @@ class Part:
     left_out: int = 0
 
     def within(self, room: int) -> "Part":
-        """The part with as many of its first lines as so many characters take."""
+        """The part with as many of its first lines as fit into `room` characters."""
         kept = sum(size <= room for size in accumulate(len(line) + 1 for line in self.lines))
         return replace(self, lines=self.lines[:kept], left_out=self.left_out + len(self.lines) - kept)
 
@@ -68,7 +68,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Case:
-    """The question and the parts, in their order; `verl` is the version of veRL, the newest where it is not known."""
+    """The question and the parts, in order; `verl`: the version of veRL, the newest if unknown."""
 
     question: str
     parts: tuple[Part, ...]
@@ -82,7 +82,7 @@ class Case:
         return "\n".join([self.question, *(part.text for part in self.parts if part.lines), *left])
 
     def fitted(self) -> "Case":
-        """The case without the lines that have no room, those of the least worth first."""
+        """The case within the limit; the least important lines are omitted first."""
         case = self
         for part in sorted(self.parts, key=lambda part: part.worth):
             if (over := len(case.text) - MOST) > 0:
@@ -92,7 +92,7 @@ class Case:
 
 
 class _Setting(NamedTuple):
-    """A setting; `near`: the reading names it."""
+    """A setting; `near`: named in the reading."""
 
     key: str
     now: Any
@@ -104,10 +104,10 @@ class _Setting(NamedTuple):
 def case_of(
     source: RunDir | Log, config: Sequence[str] = (), *, health: bool = False, facts: Facts | None = None
 ) -> Case:
-    """The case of a run or a log; `config` as in `judged`. `health` asks about the flags, if there are any. `facts` are
-    those of the source, if they were read.
+    """The case of a run or log; `config` as in `judged`. `health`: about the flags, if any. `facts`: the source's, if
+    already read.
 
-    Raises UserError for a source that cannot be read.
+    Raises UserError for an unreadable source.
     """
     facts, result = facts or Facts.read(source), judged(source, config)
     flags = [check for check in result.checklist.checks() if check.on and not check.muted][:_FLAGS]
@@ -132,7 +132,7 @@ def case_of(
 
 
 def _of_run(facts: Facts, onset: int | None) -> Mapping[str, Any]:
-    """What only a run has: the run that was good before it, samples, the run that it came from, trials."""
+    """Facts that only a run has: the last good run before it, samples, its origin, trials."""
     if (run := facts.run) is None:
         return dict.fromkeys(("good", "samples", "lineage", "trials"), ())
     came, trials = lineage(facts.info.after, "to"), trials_of(run.id)
@@ -159,7 +159,7 @@ def _written(facts: Facts, values: Mapping[str, Any], question: str) -> Case:
 
 
 def _trouble(facts: Facts) -> Iterator[Problem]:
-    """A hang that is not over; the failure, or what is known of a log without an end."""
+    """A current hang; the failure, or the known facts of a log without an end."""
     hang = last_standstill(facts.run) if facts.run is not None else None
     if hang is not None and hang.until is None:
         yield problem_of(hang, None, facts.config)
@@ -168,7 +168,7 @@ def _trouble(facts: Facts) -> Iterator[Problem]:
 
 
 def _flagged(facts: Facts, flags: Sequence[Check]) -> Iterator[Problem]:
-    """The flags with what a trial would change first; a failure has the errors in the log."""
+    """The flags, with the first change of a trial; a failure has the errors in the log."""
     parent = Parent(facts.run) if facts.run is not None else None
     for check in flags:
         if check.rule != ERRORS or not facts.diagnosis.failed:
@@ -183,7 +183,7 @@ def _decisive(problems: Sequence[Problem]) -> list[int]:
 
 
 def _settings(facts: Facts, reading: str) -> Iterator[_Setting]:
-    """The settings that the reading names, then others that differ from veRL's defaults, those of presets first."""
+    """The settings named in the reading, then others that differ from veRL's defaults, first those of presets."""
     config, defaults, quiet = facts.config, EffectiveConfig(), re.compile(read_tables(_TABLES)["settings"]["quiet"])
     if config is None:
         return
@@ -196,7 +196,7 @@ def _settings(facts: Facts, reading: str) -> Iterator[_Setting]:
 
 
 def _columns(steps: Sequence[int], onset: int | None) -> list[int]:
-    """Some steps: before the first flag rose, that one, and after it."""
+    """Some steps: before the first flag, at it, and after it."""
     last = len(steps) - 1
     at = max(bisect_right(steps, onset) - 1, 0) if onset is not None else last
     after = (at + (last - at) * part // 4 for part in range(5))
@@ -204,7 +204,7 @@ def _columns(steps: Sequence[int], onset: int | None) -> list[int]:
 
 
 def _curves(facts: Facts, flags: Sequence[Check], columns: Sequence[int]) -> Mapping[tuple[str, ...], str]:
-    """The newest values at these steps, and whose they are; metrics of the flags come first."""
+    """The newest values at these steps, with their metrics; metrics of the flags come first."""
     found: dict[tuple[str, ...], str] = {}
     for key in (*(key for check in flags for key in check.keys), *meanings(facts.series.keys())):
         if (series := facts.series.get(key)) is not None:
@@ -214,7 +214,7 @@ def _curves(facts: Facts, flags: Sequence[Check], columns: Sequence[int]) -> Map
 
 
 def _samples(run: RunDir, onset: int | None) -> list[tuple[int, Sample]]:
-    """Steps with their best response: before the first flag rose, when it did, and at the end."""
+    """Steps with their best response: before the first flag, at it, and at the end."""
     found = [dump for dump in dumps(run) if dump.kind == "rollout"]
     at = bisect_right([dump.step for dump in found], onset or 0)
     picked = [found[place] for place in sorted({at // 2, max(at - 1, 0), len(found) - 1})] if found else []

@@ -1,4 +1,4 @@
-"""Lines of a console for a reader: the decisive ones with what led to them, and each trouble once."""
+"""Lines of a console for a reader: decisive ones with their context, and each error once."""
 
 import re
 from collections import deque
@@ -17,14 +17,14 @@ LONGEST = 400  # characters of one line
 
 
 class Excerpt(NamedTuple):
-    """The lines around the decisive ones and the last ones; and others that report trouble."""
+    """The lines around the decisive ones and the last ones; and others that report errors."""
 
     decisive: Sequence[str]
     trouble: Sequence[str]
 
 
 def excerpt(lines: Iterable[str], decisive: Sequence[int]) -> Excerpt:
-    """Reads a console once; `decisive` are numbers of lines, the most decisive one first."""
+    """Reads a console once; `decisive`: numbers of lines, the most decisive first."""
     kept, recent, until = dict[int, str](), deque[tuple[int, str]](maxlen=_BEFORE), 0
     trouble = dict[str, tuple[int, str, int]]()
     for number, line in enumerate(lines, 1):
@@ -47,7 +47,7 @@ def excerpt(lines: Iterable[str], decisive: Sequence[int]) -> Excerpt:
 
 
 def folded(lines: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Heads with texts; lines whose text came before are only counted, such as the frames of another rank."""
+    """Heads with texts; repeated texts, such as frames of other ranks, are only counted."""
     seen, again, indent = {""}, 0, ""
     for head, text in (*lines, (">", "")):
         if (key := _HEAD.sub("", text).strip(" ^~")) in seen and not head.startswith(">"):
@@ -62,7 +62,7 @@ def folded(lines: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def _led(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """The lines of one process that lead to its last one, as many as have room."""
+    """The lines of one process before its last one, as far as they fit."""
     writer, room = _entry(lines[-1][1]).source, _LED
     for number, line in reversed(lines):
         if (entry := _entry(line)).source == writer:

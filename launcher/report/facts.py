@@ -1,4 +1,4 @@
-"""What is known of a run or a log, for texts that strangers read: the bundle and the case file."""
+"""The facts about a run or log, for texts for strangers: the bundle and the case file."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _IN_DUMP = re.compile(
 
 @dataclass(frozen=True)
 class Facts:
-    """The facts of a run, or of a log, which has no `run`; `settings` are those of the newest resume."""
+    """The facts of a run, or of a log without `run`; `settings`: those of the newest resume."""
 
     found: Explanation
     console: Path | None
@@ -54,7 +54,7 @@ class Facts:
 
     @classmethod
     def read(cls, source: RunDir | Log) -> Facts:
-        """Reads all of a source. Raises UserError where it is unreadable."""
+        """Reads all of a source. Raises UserError if it is unreadable."""
         if isinstance(source, Log):
             series = SeriesStore()
             series.add_all([record for _, record in steps(source)])
@@ -69,7 +69,7 @@ class Facts:
 
     @property
     def config(self) -> EffectiveConfig | None:
-        """Its configuration, or what its log shows of that; None for a log that shows none."""
+        """Its configuration, as far as known; None for a log without one."""
         if self.info.preset is not None and not foreign(self.info):
             return configuration(self.info.preset)
         keys = self.attempt.read_launch().keys if self.attempt is not None else {}
@@ -82,7 +82,7 @@ class Facts:
 
     @property
     def actions(self) -> list[Action]:
-        """What was requested of the run."""
+        """The requests to the run."""
         return [event.what for event in self.events if isinstance(event.what, Action)]
 
     @property
@@ -91,12 +91,12 @@ class Facts:
         return self.found.diagnosis
 
     def lines(self) -> Iterator[str]:
-        """The lines of the console; a part of them may begin within a private key, which is hidden."""
+        """The lines of the console; hides a private key that began before the part."""
         keys, raw = Redactor(), records(self.console) if self.console is not None else ()
         return (keys.without_keys(line.decode(errors="replace")) for line in raw)
 
     def versions(self) -> list[str]:
-        """Versions at the start of the run, or those that its log shows."""
+        """Versions at the start of the run, or those in its log."""
         host = [f"{name}: {self.info.host[name]}" for name in ("system", "cpus") if self.info.host.get(name)]
         known = self.info.versions or self.diagnosis.versions
         return [*(f"{name}: {version}" for name, version in known.items()), *host]
@@ -130,14 +130,14 @@ class Facts:
         return [*lines, f"host memory: {gib(sample.host.used)} of {gib(sample.host.total)} GiB"]
 
     def anonymous(self, texts: Iterable[str]) -> Anonymous:
-        """Replaces names of people and machines of this run, and of the home folders in these texts."""
+        """Replaces names of people and machines of this run, and of home folders in these texts."""
         hidden = Anonymous(self._users(), self._hosts(), filter(None, [str(self.info.env.get("HOME") or "")]))
         hidden.learn(texts)
         hidden.learn(self.info.argv)
         return hidden
 
     def _users(self) -> list[str]:
-        """The user names in the files of a run, except those in paths."""
+        """User names in a run's files, except in paths."""
         env = [str(self.info.env.get(name) or "") for name in ("USER", "LOGNAME", "SLURM_JOB_USER")]
         gpus = self.machine.gpus if self.machine else ()
         return list(filter(None, [*env, *(each.user or "" for gpu in gpus for each in gpu.holders or ())]))

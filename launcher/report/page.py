@@ -1,4 +1,4 @@
-"""A report as one HTML file: no script, no font or picture from elsewhere, light and dark, readable when printed."""
+"""A report as one HTML file: without scripts and external fonts or pictures, light and dark, readable when printed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CHANGED = 5  # prompts gained and lost
 
 
 def write(runs: Sequence[RunDir], to: Path) -> bool:
-    """Writes the report of the runs, replacing the file; returns whether one of them is live. Raises UserError."""
+    """Writes the report of the runs, replacing the file; returns whether one is live. Raises UserError."""
     check(to)
     target = to.expanduser()
     price = read_price()
@@ -45,13 +45,13 @@ def write(runs: Sequence[RunDir], to: Path) -> bool:
 
 
 def check(to: Path) -> None:
-    """Raises UserError for a name without the ending of an HTML file."""
+    """Raises UserError for a name without an HTML extension."""
     if to.suffix not in (".html", ".htm"):
         raise UserError(f"{to}: a report is an HTML file", "use a name that ends in .html")
 
 
 def render(reports: Sequence[RunReport]) -> str:
-    """The page. All text from runs is cleaned, secrets are hidden, and Jinja escapes the rest."""
+    """The page. Text from runs is cleaned, secrets are hidden, and Jinja escapes the result."""
     env = Environment(
         loader=PackageLoader("launcher.report", ""),
         autoescape=True,

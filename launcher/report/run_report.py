@@ -1,4 +1,4 @@
-"""The values of a report about a run: its course, its cost, its samples."""
+"""The values of a run's report: its course, cost and samples."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _END = 0.2  # share of the steps at each end
 
 
 class Samples(NamedTuple):
-    """Rollout responses: of the first step, and the best and worst of the last one."""
+    """Rollout responses: from the first step, and the best and worst of the last one."""
 
     first: Sample | None = None
     best: Sample | None = None
@@ -42,7 +42,7 @@ class Samples(NamedTuple):
 
 
 class Use(NamedTuple):
-    """The cost of a run: GPU hours, kWh of its GPUs (None if they do not report power), and the price of the hours."""
+    """The cost of a run: GPU hours, kWh of its GPUs (None without power readings), and the price of the hours."""
 
     gpus: int
     gpu_hours: float | None = None
@@ -52,8 +52,8 @@ class Use(NamedTuple):
 
 
 class Gain(NamedTuple):
-    """Mean reward of the first and of the last fifth of the steps, with their number; `reach` is half the interval of
-    the difference.
+    """Mean reward of the first and last fifth of the steps, with their number; `reach`: half the interval of the
+    difference.
     """
 
     before: float
@@ -64,7 +64,7 @@ class Gain(NamedTuple):
 
 @dataclass(frozen=True)
 class RunReport:
-    """The whole report. `seconds` are the parts of a usual step; `scores` those of the last validation."""
+    """The whole report. `seconds`: parts of a usual step. `scores`: those of the last validation."""
 
     id: str
     reader: RunReader
@@ -84,13 +84,13 @@ class RunReport:
 
     @property
     def example(self) -> Change | None:
-        """The prompt that gained most between the first validation and the last."""
+        """The prompt with the largest gain between the first and last validation."""
         found = self.before_and_after
         return found.gained[0] if found and found.gained else None
 
 
 def gather(run: RunDir, price: Price | None = None) -> RunReport:
-    """Reads a whole run. Raises UserError if its directory is unreadable."""
+    """Reads a whole run. Raises UserError for an unreadable directory."""
     reader = RunReader(run.path)
     while reader.poll() - {"log"}:
         pass

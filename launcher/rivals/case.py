@@ -1,4 +1,4 @@
-"""Differential diagnosis: what is known of one failure or one flag supports some of its causes and excludes others."""
+"""Differential diagnosis: the facts about a failure or flag support some causes and exclude others."""
 
 import operator
 import re
@@ -23,7 +23,7 @@ _OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", ">": "<="}
 
 
 class Judged(NamedTuple):
-    """A cause with its evidence. It `leads` if a clue supports it and all that it needs is known to hold."""
+    """A cause with its evidence. It `leads` if a clue supports it and all its needs are known to hold."""
 
     row: Row
     rival: Rival
@@ -31,9 +31,9 @@ class Judged(NamedTuple):
 
 
 class Case:
-    """One failure or flag: `words` are its numbers and names, `settings` those of the run as text, of `verl` or not.
+    """One failure or flag. `words`: its numbers and names. `settings`: the run's as text, of `verl` or not.
 
-    Subclasses judge the clues of a KIND of their own.
+    Subclasses judge their own KINDs of clues.
     """
 
     def __init__(self, words: Mapping[str, str], settings: Mapping[str, str], *, verl: bool) -> None:
@@ -41,11 +41,11 @@ class Case:
         self._whole = verl and len(settings) >= _WHOLE
 
     def seen(self, kind: str, pattern: str) -> tuple[bool | None, Evidence]:
-        """Whether a clue of a KIND holds, None if that is unknown, and the record that shows it."""
+        """Whether a clue of a KIND holds (None if unknown), and the record that shows it."""
         raise NotImplementedError(kind)
 
     def named(self, word: str) -> str:
-        """How evidence writes the name of a word."""
+        """The name of a word in evidence."""
         return word
 
     def title(self, row: Row) -> str:
@@ -53,17 +53,17 @@ class Case:
         return self.fill(row.title)
 
     def matched(self, row: Row) -> bool:
-        """Whether it is the cause that would be named without a clue."""
+        """Whether it is the cause that is named without a clue."""
         return False
 
     def judged(self, rows: Iterable[Row]) -> tuple[list[Judged], list[Judged]]:
-        """The causes that nothing excludes, those first that lead; and those that are excluded."""
+        """The possible causes, leading ones first; and the excluded ones."""
         judged = [self._judged(row) for row in rows]
         left = [each for each in judged if not each.rival.excluded_by]
         return sorted(left, key=lambda each: not each.leads), [each for each in judged if each.rival.excluded_by]
 
     def fill(self, text: str) -> str:
-        """Replaces `{name}` by that word, metric or setting."""
+        """Replaces `{name}` by the word, metric or setting."""
         return re.sub(r"\{([\w./-]+)\}", lambda name: self._plain(name[1]) or "…", text)
 
     def _plain(self, name: str) -> str:
@@ -101,7 +101,7 @@ class Case:
         return same == (sign == "="), Evidence(f"{left}={value}", name="setting")
 
     def _value(self, name: str) -> str | None:
-        """A word, or a setting; its default if the configuration is known and lacks it."""
+        """A word or a setting; its default if the known configuration lacks it."""
         if name in self.words:
             return self.words[name]
         if name in self.settings:
@@ -109,7 +109,7 @@ class Case:
         return default_of(name) if "." in name and self._whole else None
 
     def _number(self, written: str) -> tuple[float | None, str]:
-        """The product of numbers, words and settings, None if one is unknown; and its text."""
+        """The product of numbers, words and settings (None if one is unknown), and its text."""
         product, words = 1.0, list[str]()
         for part in written.split(" * "):
             value = part if re.fullmatch(r"[\d.]+", part) else self._value(part)

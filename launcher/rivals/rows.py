@@ -1,11 +1,11 @@
-"""The causes that a symptom can have, as data: the rows of console/rivals.toml and health/rivals.toml.
+"""The possible causes of a symptom, as data: the rows of console/rivals.toml and health/rivals.toml.
 
-Of `needs` each clue that holds supports the cause, each that is known not to hold excludes it; `supports` and
-`excludes` do one of both. `decides` is what to look at otherwise. A clue is
+Each clue in `needs` supports the cause if it holds, and excludes it if it does not; `supports` and `excludes` do one of
+both. `decides`: what to inspect otherwise. A clue is
   KEY                    the setting is on
   A = B, !=, <, >        numbers: settings, metrics, parts of the message, and products of them
   KEY = a|b, KEY ~ REGEX
-  KIND: REGEX            what the log, the message or the list of flags has, as each of the two judges
+  KIND: REGEX            text of the log, message or list of flags, as judged by the two subclasses
 Unknown evidence neither supports nor excludes a cause.
 """
 
@@ -19,7 +19,7 @@ from launcher.record.fix import Fix, fixes_of
 
 @dataclass(frozen=True)
 class Row:
-    """A cause that a symptom can have. `entry` is a known one (of the catalog, a rule), which then has the texts."""
+    """A possible cause of a symptom. `entry`: a known one (of the catalog, a rule), which supplies the texts."""
 
     id: str = ""
     entry: str = ""
@@ -29,7 +29,7 @@ class Row:
     supports: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
     decides: str = ""
-    """A look or a short run that shows whether it is this one."""
+    """An inspection or short run that shows whether it is this cause."""
     fixes: tuple[Fix, ...] = ()
 
     @property
@@ -42,5 +42,5 @@ R = TypeVar("R", bound=Row)
 
 
 def row_of(kind: type[R], table: Mapping[str, Any], fixes: Mapping[str, Any]) -> R:
-    """Reads a row; `fixes` are the lists that several rows share."""
+    """Reads a row; `fixes`: the lists shared by several rows."""
     return record(kind, table, fixes=tuple(fixes_of(table.get("fixes", ()), fixes)))

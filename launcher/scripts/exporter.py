@@ -1,4 +1,4 @@
-"""A preset as a script: plain bash, a SLURM batch script, a task of SkyPilot, the command of a Ray job."""
+"""A preset as a script: plain bash, a SLURM batch script, a SkyPilot task, a Ray job command."""
 
 import dataclasses
 import json
@@ -25,10 +25,10 @@ _GIB = re.compile(r"(\d+) ?Gi?B")
 
 
 def script(name: str, version: str | None, below: Path) -> str:
-    """A preset as a script for veRL `version` (the installed one when None), which writes below a folder.
+    """A preset as a script for veRL `version` (None: the installed one), which writes below a folder.
 
-    With a given version, veRL need not be installed here: the script then uses `python3`. Raises UserError for a preset
-    that veRL cannot run.
+    A given version need not be installed: the script then uses `python3`. Raises UserError for a preset that veRL
+    cannot run.
     """
     loaded, launch, version = launch_of(name, version, below)
     return (
@@ -39,7 +39,7 @@ def script(name: str, version: str | None, below: Path) -> str:
 def launch_of(
     name: str, version: str | None, below: Path, settings: Sequence[str] = ()
 ) -> tuple[LoadedPreset, Launch, str]:
-    """The preset, the launch that a script for veRL `version` runs (see `script`), and the version."""
+    """The preset, the launch of a script for veRL `version` (see `script`), and the version."""
     loaded, python = load(name, settings), "python3"
     if version is None:
         env = verl_env.of(loaded.preset.python, loaded.preset.own_verl)
@@ -48,7 +48,7 @@ def launch_of(
 
 
 def about(loaded: LoadedPreset, launch: Launch, version: str) -> str:
-    """Comments: what the script runs, and its settings without effect."""
+    """Comments: the command of the script, and its settings without effect."""
     said = " ".join(clean(loaded.preset.description).split())  # a comment ends with its line
     lines = [f"# {loaded.name}, for veRL {version}; written by ppo-tui."] + ([f"# {said}"] if said else [])
     lines += [f"# veRL {version} ignores {key}: {why}." for key, why in ignored(launch.keys, version)]
@@ -56,7 +56,7 @@ def about(loaded: LoadedPreset, launch: Launch, version: str) -> str:
 
 
 def slurm(name: str, version: str | None, below: Path) -> str:
-    """A batch script that starts Ray on the nodes of an allocation and runs the preset; as `script`."""
+    """A batch script that starts Ray on the nodes of an allocation and runs the preset; see `script`."""
     loaded, launch, version = launch_of(name, version, below, ["cluster.address=auto", "cluster.submit=false"])
     trainer = loaded.preset.trainer
     options = {
@@ -81,9 +81,9 @@ def slurm(name: str, version: str | None, below: Path) -> str:
 
 
 def sky(name: str, version: str | None, below: Path) -> str:
-    """A SkyPilot task, as YAML: the machines, veRL on each of them, Ray over them, the preset on the first.
+    """A SkyPilot task in YAML: the machines, veRL and Ray on them, the preset on the first.
 
-    Existing files that the preset names are copied to the machines under the same path; `below` is a folder there.
+    Existing files named in the preset are copied to the machines under the same path; `below` is a folder there.
     """
     loaded, launch, version = launch_of(name, version, below, ["cluster.address=auto", "cluster.submit=false"])
     trainer, home = loaded.preset.trainer, "~/ppo-tui"
@@ -115,7 +115,7 @@ def sky(name: str, version: str | None, below: Path) -> str:
 
 
 def _local_files(loaded: LoadedPreset) -> tuple[list[str], list[str]]:
-    """Files and folders that the preset names: the existing ones, and the missing ones."""
+    """Files and folders named in the preset: existing and missing ones."""
     values = [value_of(loaded.preset, spec) for spec in FIELDS.values() if spec.kind in ("path", "path or name")]
     named = (str(each) for value in values if value for each in (value if isinstance(value, list) else [value]))
     paths = [path for path in dict.fromkeys(named) if Path(path).is_absolute()]
@@ -131,7 +131,7 @@ def _indented(text: str) -> str:
 
 
 def ray_job(name: str, version: str | None, below: Path) -> str:
-    """The `ray job submit` line of a preset; as `script`."""
+    """The `ray job submit` line of a preset; see `script`."""
     loaded, launch, version = launch_of(name, version, below, ["cluster.submit=true"])
     env = {key: value for key, value in launch.env.items() if key not in _LEFT_OUT}
     env |= {"RAY_OVERRIDE_JOB_RUNTIME_ENV": "1", "RAY_JOB_STOP_WAIT_TIME_S": str(STOP_WAIT)}

@@ -31,7 +31,7 @@ from launcher.verl.defaults import is_verl
 from launcher.verl.env import interpreter
 
 _NAMES = {"trainer.experiment_name", "trainer.project_name"}
-"""Keys with names for people, in which unknown parts are left out."""
+"""Keys with names for people, in which unknown parts are omitted."""
 
 _OWN_DEFAULTS = ("cluster.storage_units",)  # what suits a single machine; nothing of the training depends on it
 _LISTS = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "VERL_USE_EXTERNAL_MODULES")
@@ -42,7 +42,7 @@ _FILE = re.compile(r"\.{1,2}/|(?!/)[^\s:$]*\.(?:ya?ml|json|jsonl|py|parquet|txt|
 
 
 class Lossy(UserError):
-    """A script whose preset would train differently; `losses`: how; `undecided`: one is known only when it runs."""
+    """A script whose preset would train differently; `losses`: how; `undecided`: one is known only at run time."""
 
     def __init__(self, losses: tuple[str, ...], undecided: bool = False) -> None:
         super().__init__("\n".join(["the preset would not train what the script trains:", *losses]))
@@ -51,7 +51,7 @@ class Lossy(UserError):
 
 @dataclass(frozen=True)
 class Imported:
-    """The text of a preset, and the parts of the source that it lacks; `cut` are settings that no shell passes."""
+    """The text of a preset, and the missing parts of the source; `cut`: settings that no shell passes."""
 
     text: str
     notes: tuple[str, ...]
@@ -73,10 +73,10 @@ class _Draft:
 
 
 def from_script(source: Source, name: str, *, lossy: bool = False) -> Imported:
-    """The preset called `name` for a script, a command line or a pasted text with one.
+    """The preset `name` for a script, a command line or a pasted text with one.
 
-    Keys of any veRL version become fields, the rest overrides. Raises UserError if nothing is found, and Lossy if the
-    preset would train differently, unless `lossy`: then the notes say so.
+    Keys of any veRL version become fields, the others overrides. Raises UserError if nothing is found, and Lossy if the
+    preset would train differently, unless `lossy`: the notes then report it.
     """
     if not source.text.strip():
         raise UserError("the text is empty", "give a script, a command, or the end of a log")
@@ -147,7 +147,7 @@ def _imported(source: Source, command: pasted.Command, name: str, *, lossy: bool
 
 
 def _origin(preset: Preset) -> str:
-    """Where the program of a preset gets its configuration from."""
+    """The origin of a preset program's configuration."""
     name, found = preset.program.own or MAIN, preset.configuration(interpreter(preset.python), None)
     if found is None:
         return f"the configuration of {name} was not found here; check compares the keys with veRL's"
@@ -156,13 +156,13 @@ def _origin(preset: Preset) -> str:
 
 
 def _clone(source: Source) -> Path | None:
-    """The folder above a script with a copy of veRL, which Python finds only if the script runs in that folder."""
+    """The folder above a script with a copy of veRL, which Python finds only from that folder."""
     above = source.path.absolute().parents if source.path else ()
     return next((each for each in above if is_verl(each / "verl")), None)
 
 
 def _options(words: list[str], draft: _Draft) -> Iterator[str]:
-    """The words that are overrides; Hydra's options about configurations go to the preset's program."""
+    """The overrides among the words; Hydra's configuration options go to the preset's program."""
     stray, at = [], 0
     while at < len(words):
         option, equals, value = words[at].partition("=")
@@ -188,7 +188,7 @@ def _program(draft: _Draft, name: str, value: str) -> None:
 
 
 def _doubt(key: str, value: str, draft: _Draft) -> None:
-    """Notes a value that cannot be read in full: its unset variables become questions, anything else is a loss."""
+    """Notes an incomplete value: its unset variables become questions, other marks a loss."""
     if marks.is_unknown(value):
         why = ", ".join(dict.fromkeys(marks.reasons(value)))
         draft.losses.append(f"{key} is known only when the script runs: {why}")
@@ -224,7 +224,7 @@ def _add(word: str, draft: _Draft) -> None:
 
 
 def _setting(word: str, folder: Path) -> Layer:
-    """The layer of one override. Raises UserError, also for a value that its field does not allow."""
+    """The layer of one override. Raises UserError, also for a value refused by its field."""
     key, _, value = word.partition("=")
     bare = key.lstrip("+")
     default = EffectiveConfig().get(versions.newest(bare))
@@ -242,7 +242,7 @@ def _setting(word: str, folder: Path) -> Layer:
 
 
 def _from_folder(draft: _Draft) -> Any:
-    """Whether a path in the layer is relative to the folder in which the script runs."""
+    """Whether a path in the layer is relative to the script's working folder."""
     located = {spec.path for spec in FIELDS.values() if spec.kind == "path"}
 
     def asked(item: tuple[tuple[str, ...], layers.LayerEntry]) -> bool:
@@ -266,7 +266,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _fill_in(layer: Layer, given: Set[tuple[str, ...]]) -> Iterator[str]:
-    """Sets veRL's defaults for fields that the script does not set (not in `given`) and that ppo-tui sets."""
+    """Sets veRL's defaults for fields that the script does not set (not in `given`) and ppo-tui sets."""
     seen = of_draft(layer)
     theirs = EffectiveConfig(settings={key: s for key, s in seen.settings.items() if s.source in ("field", "override")})
     names = []
@@ -312,7 +312,7 @@ def _environment(layer: Layer, env: Mapping[str, str], folder: Path) -> Iterator
 
 
 def _without_ours(value: str, name: str, folder: Path) -> str:
-    """A list of folders, or of modules, without those that every run of ppo-tui has."""
+    """A list of folders or modules without those of every ppo-tui run."""
     if name == "VERL_USE_EXTERNAL_MODULES":
         return ",".join(part for part in value.split(",") if part and part != inside.PLUGIN)
     parts = dict.fromkeys(str(folder / part) for part in value.split(os.pathsep) if part)
@@ -321,10 +321,10 @@ def _without_ours(value: str, name: str, folder: Path) -> str:
 
 
 def add_script(source: Source, name: str, *, lossy: bool = False) -> tuple[Path, Imported]:
-    """Writes a shell script or a pasted command as a preset of the user's.
+    """Writes a shell script or pasted command as a user's preset.
 
-    Raises UserError if there is nothing to import, and for an invalid or taken name; Lossy if the preset would train
-    differently, unless `lossy`.
+    Raises UserError without a command, and for an invalid or taken name; Lossy if the preset would train differently,
+    unless `lossy`.
     """
     path = target(name)
     if path.exists():

@@ -1,4 +1,4 @@
-"""The veRL command in a shell script or a pasted text: the words that reach veRL, and which of them are uncertain."""
+"""The veRL command in a shell script or pasted text: the words that reach veRL, and the uncertain ones."""
 
 import dataclasses
 import json
@@ -42,14 +42,14 @@ _ENVIRONMENT = ("HOME", "USER", "LOGNAME", "PATH", "LD_LIBRARY_PATH", "PYTHONPAT
 
 
 _ENDS = re.compile(r"[ \t]#[^'\"\n]*\\(\r?\n?)\Z")
-"""A comment behind settings that contains the backslash at the end of its line."""
+"""A comment after settings that contains the backslash at the end of its line."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A script: its text, its file, the folder in which it would run, and its arguments.
+    """A script: its text, file, working folder and arguments.
 
-    An argument `NAME=value` sets a variable, as before a command, and replaces a value that only a run can compute.
+    An argument `NAME=value` sets a variable, as before a command, and replaces a value known only at run time.
     `is_joined`: comments inside commands were removed.
     """
 
@@ -60,7 +60,7 @@ class Source:
     is_joined: bool = False
 
     def joined(self) -> "Source":
-        """The script without the comments that end a continued command; itself if it has none."""
+        """The script without comments that end a continued command; itself without any."""
         lines: list[str] = []
         for line in self.text.splitlines(keepends=True):
             continued = bool(lines) and lines[-1].rstrip("\r\n").endswith("\\")
@@ -73,10 +73,10 @@ class Source:
 
 @dataclass
 class Script:
-    """The command for veRL in a script: the entry point with its words, the environment, the folder.
+    """The veRL command in a script: the entry point with its words, the environment, the folder.
 
-    `losses` are uncertain parts that change the training, `cut` are settings that a shell would not pass although they
-    look intended, `notes` are other remarks.
+    `losses`: uncertain parts that change the training. `cut`: settings that a shell would not pass although they look
+    intended. `notes`: other remarks.
     """
 
     entry: str = MAIN
@@ -91,8 +91,8 @@ class Script:
 def parse(source: Source) -> Script:
     """The last veRL command of a script, or of a pasted command line.
 
-    If there is none, lines that begin with an override count, so that a part of a command is enough. Raises UserError
-    for a script that does not end, or exits before it starts veRL.
+    Without one, lines that begin with an override count, so that a part of a command is enough. Raises UserError for a
+    script that does not end, or exits before it starts veRL.
     """
     text = _PROMPT.sub(r"\1", _SHEBANG.sub("", source.text))
     environ = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
@@ -110,7 +110,7 @@ def parse(source: Source) -> Script:
 
 
 def asked_for(names: Iterable[str]) -> str:
-    """What to pass to a script for variables and arguments that have no value: `MODEL_PATH=VALUE VALUE`."""
+    """The missing variables and arguments of a script: `MODEL_PATH=VALUE VALUE`."""
     return " ".join("VALUE" if name.isdigit() else f"{name}=VALUE" for name in names)
 
 
@@ -128,7 +128,7 @@ def _slurm(text: str, folder: str) -> dict[str, str]:
 def choose(
     started: Sequence[Started], notes: list[str], ended: str | None, path: str, lacking: Sequence[str] = ()
 ) -> Script:
-    """The last command for veRL among the programs that a script starts; `lacking` has no value. Raises UserError as
+    """The last veRL command among the programs that a script starts; `lacking`: without values. Raises UserError as
     `parse`.
     """
     script = Script(notes=list(dict.fromkeys(notes)))
@@ -166,7 +166,7 @@ def choose(
 
 
 def _cut(each: Started) -> str:
-    """Explains what a shell does with settings after the end of a command."""
+    """Explains a shell's treatment of settings after the end of a command."""
     above = each.above.strip()
     if not above:
         end = "a blank line"
@@ -192,7 +192,7 @@ def _take(each: Started, at: int, script: Script) -> None:
 
 
 def _driver(words: Sequence[str]) -> int | None:
-    """The place of the first word after veRL's module or file; None for another command."""
+    """The index of the first word after veRL's module or file; None for other commands."""
     given = [marks.plain(word) for word in words]
     python = next((place for place, word in enumerate(given) if _PYTHON.fullmatch(word)), None)
     if python is None:  # `uv run -m`, or `$PYTHON -m`

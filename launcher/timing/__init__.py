@@ -1,1 +1,1 @@
-"""Where the time of a step goes: its stages on each lane, what the GPU allows, and the setting that would save most."""
+"""Step time: its stages per lane, the GPU's limit, and the setting that would save most."""

@@ -1,4 +1,4 @@
-"""Settings that could shorten a step, by the share of the stage that each is about; `try --faster` measures them."""
+"""Settings that could shorten a step, by the share of their stage; `try --faster` measures them."""
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ _MOST = 4  # advices that are shown
 
 @dataclass(frozen=True)
 class Row:
-    """A row of advice.toml, where its fields are described."""
+    """A row of advice.toml, which describes its fields."""
 
     id: str
     title: str
@@ -33,16 +33,16 @@ class Row:
     only: str = ""
     where: Mapping[str, Any] = field(default_factory=dict)
     most: str = ""
-    """The field whose value the new one may not exceed."""
+    """The field with the maximum of the new value."""
     work: str = ""
-    """What must exceed the value: "responses" per engine; "tokens" per GPU of a step, or of a "mini-batch"."""
+    """The work that must exceed the value: "responses" per engine; "tokens" per GPU and step, or per "mini-batch"."""
     processes: bool = False
-    """More processes on the host, which do not help where tasks wait for a core."""
+    """More processes on the host, which do not help if tasks wait for a core."""
 
 
 @dataclass(frozen=True)
 class Advice:
-    """A stage that takes a large share of the recent steps, and what to try against it."""
+    """A stage with a large share of the recent steps, and settings to try against it."""
 
     id: str
     title: str
@@ -53,7 +53,7 @@ class Advice:
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """KEY=VALUE of the first thing to try; empty where it is not a setting."""
+        """KEY=VALUE of the first thing to try; empty if it is not a setting."""
         return settings_of(self.offers[0].edits)
 
     @property
@@ -80,9 +80,9 @@ def rows(kind: str = "advice") -> tuple[Row, ...]:
 def advise(
     stages: Sequence[Mapping[str, float]], config: EffectiveConfig | None, metrics: Mapping[str, float]
 ) -> tuple[Advice, ...]:
-    """What could shorten steps with these seconds per stage, the largest first; no values without a configuration.
+    """Advice for steps with these seconds per stage, the largest first; without values for an unknown configuration.
 
-    `metrics` are those of the last step.
+    `metrics`: those of the last step.
     """
     whole = sum(sum(step.values()) for step in stages)
     if whole <= 0:
@@ -99,7 +99,7 @@ def advise(
 
 
 def advise_start(stages: Mapping[str, float], config: EffectiveConfig | None) -> tuple[Advice, ...]:
-    """What could shorten a start with these seconds per stage; without any, each stage that a setting shortens."""
+    """Advice for a start with these seconds per stage; without any, each stage that a setting shortens."""
     whole = sum(stages.values())
     shares = {stage: seconds / whole for stage, seconds in stages.items()} if whole else {}
     shares |= {"engine": shares.get("engine", 0.0) + shares.get("graphs", 0.0)} if shares else {}
@@ -125,7 +125,7 @@ def _applies(row: Row, config: EffectiveConfig | None) -> bool:
 
 
 def _needed(row: Row, config: EffectiveConfig | None, tokens: float | None) -> bool:
-    """Whether there is more work than the setting takes at a time, so that a larger one changes something."""
+    """Whether there is more work than the setting handles at a time, so that a larger one has an effect."""
     if not row.work or config is None:
         return not row.work
     prompts = config.number(BATCH) or 1
@@ -139,6 +139,6 @@ def _needed(row: Row, config: EffectiveConfig | None, tokens: float | None) -> b
 
 
 def _within(row: Row, offer: Offer, config: EffectiveConfig | None) -> bool:
-    """Whether the new value does not exceed the field that limits it."""
+    """Whether the new value does not exceed the limiting field."""
     most = config.number(FIELDS[row.most].key) if config and row.most else None
     return most is None or all(edit.now <= most for edit in offer.edits)

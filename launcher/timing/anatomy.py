@@ -1,7 +1,7 @@
-"""One step in parts: what each lane did when, and what the step waited for at each moment.
+"""One step in parts: the work of each lane, and the step's waits at each moment.
 
-The trainer calls stage after stage, so its timers are the critical path. Inside a stage, the moments in which no rank
-(while responses are generated: no replica, reward function or agent loop) works are waiting.
+The trainer calls stage after stage, so its timers are the critical path. Inside a stage, moments without work of any
+rank (during generation: of any replica, reward function or agent loop) are waiting.
 """
 
 from bisect import bisect_right
@@ -48,7 +48,7 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class Lane:
-    """A process and what it did, without overlaps; `kind` is one of KINDS, `number` counts within it."""
+    """A process and its work, without overlaps; `kind` is one of KINDS, `number` counts within it."""
 
     kind: str
     number: int
@@ -60,15 +60,15 @@ class Lane:
 
     @property
     def busy(self) -> float:
-        """Seconds in which the lane worked."""
+        """Seconds of work in the lane."""
         return sum(piece.seconds for piece in self.pieces)
 
 
 @dataclass(frozen=True)
 class StepTime:
-    """A step from its begin to that of the next one. `path` has its time in order, each moment under one stage.
+    """A step from its start to the next one's. `path` has its time in order, each moment under one stage.
 
-    `spans` are those of the step. `running` is whether it is not over; `end` is now then.
+    `spans`: those of the step. `running`: not over yet; `end` is then now.
     """
 
     step: int
@@ -85,16 +85,16 @@ class StepTime:
 
     @property
     def stages(self) -> dict[str, float]:
-        """Seconds of each stage on the critical path; together they are the step."""
+        """Seconds per stage on the critical path; together they are the step."""
         found: defaultdict[str, float] = defaultdict(float)
         for piece in self.path:
             found[piece.stage] += piece.seconds
         return ordered(found)
 
     def idle(self) -> dict[int, float]:
-        """The share of the step in which a rank's GPU had no work: neither of the rank nor of the replica on it.
+        """Idle share of the step per rank's GPU, without work of the rank and of its replica.
 
-        A replica that shares the GPUs of the ranks works on as many of them as there are ranks per replica.
+        A replica that shares the ranks' GPUs works on one per rank of the replica.
         """
         ranks = [lane for lane in self.lanes if lane.kind == "rank"]
         replicas = [lane for lane in self.lanes if lane.kind == "replica"]
@@ -107,7 +107,7 @@ class StepTime:
 
 
 def step_times(spans: Iterable[Span], now: float | None = None) -> list[StepTime]:
-    """Every step that the trainer's spans show whole, and with `now` the one that runs."""
+    """Every step that the trainer's spans cover completely; with `now` also the running one."""
     found = list(closed(spans))
     trainer = sorted((s for s in found if s.lane == TRAINER), key=lambda span: span.start)
     begins = {s.step: s for s in trainer if s.name == STEP and s.step is not None}
@@ -141,7 +141,7 @@ def step_time(step: int, start: float, end: float, running: bool, spans: Sequenc
 
 
 def closed(spans: Iterable[Span]) -> Iterator[Span]:
-    """Each span once: the line of its end replaces that of its begin."""
+    """Each span once: the line of its end replaces the line of its start."""
     begun: dict[tuple[str, str, float], Span] = {}
     for span in spans:
         key = span.name, span.lane, span.start
@@ -154,7 +154,7 @@ def closed(spans: Iterable[Span]) -> Iterator[Span]:
 
 
 def _lanes(spans: Sequence[Span], start: float, end: float) -> Iterator[Lane]:
-    """The lanes in the order of KINDS. Processes of agent loops and rewards are counted in the order of their ids."""
+    """The lanes in the order of KINDS. Agent loop and reward processes are numbered by id."""
     grouped: defaultdict[tuple[str, str], list[Span]] = defaultdict(list)
     for span in spans:
         kind, _, name = span.lane.partition("_")
@@ -183,13 +183,13 @@ def _lanes(spans: Sequence[Span], start: float, end: float) -> Iterator[Lane]:
 
 
 def _cut(stage: str, spans: Iterable[Span], start: float, end: float) -> list[Piece]:
-    """Spans as pieces between two moments; one that is not over ends at the second."""
+    """Spans as pieces between two moments; an open one ends at the second."""
     pieces = (Piece(stage, max(s.start, start), min(end if s.end is None else s.end, end)) for s in spans)
     return sorted((piece for piece in pieces if piece.end > piece.start), key=lambda piece: piece.start)
 
 
 def _union(pieces: Iterable[Piece], gap: float = 0.0) -> list[tuple[float, float]]:
-    """The stretches in which there is any piece; shorter gaps belong to them."""
+    """The ranges with any piece, joined over shorter gaps."""
     found: list[tuple[float, float]] = []
     for _, start, end in sorted(pieces, key=lambda piece: piece.start):
         if found and start <= found[-1][1] + gap:
@@ -200,7 +200,7 @@ def _union(pieces: Iterable[Piece], gap: float = 0.0) -> list[tuple[float, float
 
 
 def _trainer(spans: Sequence[Span], start: float, end: float) -> Iterator[Piece]:
-    """The timers inside the step, and `other` between them. Before responses are collected, prompts are sent out."""
+    """The timers inside the step, and `other` between them. Before responses are collected, prompts are sent."""
     timers = [piece for s in spans if s.name != STEP for piece in _cut(OF_TIMER.get(s.name, OTHER), [s], start, end)]
     at = start
     for stage, begin, until in sorted(timers, key=lambda piece: (piece.start, -piece.end)):
@@ -215,7 +215,7 @@ def _trainer(spans: Sequence[Span], start: float, end: float) -> Iterator[Piece]
 
 
 def _outermost(spans: Sequence[Span], start: float, end: float) -> list[Piece]:
-    """What a rank does; a span inside another one is a part of it."""
+    """The work of a rank; a span inside another one is a part of it."""
     pieces = [piece for s in spans if s.name in OF_SPAN for piece in _cut(OF_SPAN[s.name], [s], start, end)]
     kept: list[Piece] = []
     for piece in sorted(pieces, key=lambda piece: (piece.start, -piece.end)):
@@ -226,7 +226,7 @@ def _outermost(spans: Sequence[Span], start: float, end: float) -> list[Piece]:
 
 
 def _replica(spans: Sequence[Span], start: float, end: float) -> list[Piece]:
-    """Where a replica generates, and from where on only its last requests are left."""
+    """Generation of a replica, and the time when only its last requests are left."""
     requests = _cut(ROLLOUT, (s for s in spans if s.name in GENERATE), start, end)
     changes = sorted([(piece.start, 1) for piece in requests] + [(piece.end, -1) for piece in requests])
     most = count = 0
@@ -249,7 +249,7 @@ def _replica(spans: Sequence[Span], start: float, end: float) -> list[Piece]:
 
 
 def _path(spans: Sequence[Span], lanes: Sequence[Lane], start: float, end: float) -> Iterator[Piece]:
-    """What the step waits for, moment by moment."""
+    """The step's waits, moment by moment."""
     trainer = next((lane for lane in lanes if lane.kind == TRAINER), None)
     if trainer is None:
         return
@@ -276,7 +276,7 @@ def _path(spans: Sequence[Span], lanes: Sequence[Lane], start: float, end: float
 def _layered(
     layers: Sequence[tuple[str, Sequence[tuple[float, float]]]], begin: float, until: float
 ) -> Iterator[Piece]:
-    """Each moment under the first layer that has it, under `waiting` where none has."""
+    """Each moment under the first layer that covers it, otherwise under `waiting`."""
     edges = {begin, until}
     for _, stretches in layers:
         edges.update(edge for stretch in stretches for edge in stretch if begin < edge < until)

@@ -1,13 +1,12 @@
-"""Tokens per second against what the GPUs allow: MFU of the updates, MBU of the rollout.
+"""Tokens per second against the GPUs' limits: MFU of the updates, MBU of the rollout.
 
-MFU (Chowdhery et al., PaLM, arXiv 2204.02311, appendix B): floating-point operations that the model needs, over those
-that the GPUs could do in the time. A token of an update takes 6 N + 12 L H Q T of them (N parameters, L layers, H heads
-of size Q, T tokens of its sequence); recomputation of activations does not count.
+MFU (Chowdhery et al., PaLM, arXiv 2204.02311, appendix B): the model's floating-point operations over the GPUs' maximum
+in that time. A token of an update takes 6 N + 12 L H Q T of them (N parameters, L layers, H heads of size Q, T tokens
+of its sequence); recomputation of activations does not count.
 
-MBU (Agarwal et al., "LLM Inference Performance Engineering", Databricks, 2023): bytes that generating must read at
-least, over those that the memory could give in the time. Each token of the longest response reads all weights once, for
-as many groups of responses as the engine takes one after another; each token of each response reads its own keys and
-values.
+MBU (Agarwal et al., "LLM Inference Performance Engineering", Databricks, 2023): the minimum bytes that generation reads
+over the memory's maximum in that time. Each token of the longest response reads all weights once, for each group of
+responses that the engine handles in turn; each token of each response reads its own keys and values.
 """
 
 import contextlib
@@ -48,9 +47,9 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Limits:
-    """Tokens per second of a step's parts, and what share of the GPU's limit they use; None where it is unknown.
+    """Tokens per second of a step's parts, and their shares of the GPU's limit; None if unknown.
 
-    `gpu` is the name as NVML has it, "" without one. `why` says what is missing; `mfu` may then be the one of veRL.
+    `gpu`: NVML's name, "" without one. `why`: the missing facts; `mfu` may then be veRL's.
     """
 
     gpu: str
@@ -64,9 +63,9 @@ class Limits:
 
 @dataclass(frozen=True)
 class Size:
-    """Parameters, layers, and the widths of all query heads and of all key heads.
+    """Parameters, layers, and the widths of all query heads and all key heads.
 
-    Where only the parameters are known, the others are 0: attention and its cache are left out.
+    If only the parameters are known, the others are 0: attention and its cache are left out.
     """
 
     parameters: int
@@ -76,13 +75,13 @@ class Size:
 
     @classmethod
     def of(cls, model: ModelFacts) -> "Size":
-        """Of a model that is known."""
+        """The size of a known model."""
         return cls(model.parameters, model.sizes.layers, model.sizes.query, model.sizes.kv)
 
 
 @functools.cache
 def peak(name: str) -> Gpu | None:
-    """What a GPU can do, by its name; None for one that the table does not have."""
+    """The limits of a GPU, by name; None if the table lacks it."""
     rows = (record(Gpu, row) for row in tables_of(__file__, "gpus.toml")["gpu"])
     return next((row for row in rows if re.search(row.match, name)), None)
 
@@ -97,9 +96,10 @@ def limits(
     at_once: int | None,
     tensor_parallel: int = 1,
 ) -> Limits:
-    """Of one step with these metrics and seconds by stage, on `gpus` GPUs of this name: 0 on a CPU, None if unknown.
+    """The limits for one step with these metrics and seconds by stage, on `gpus` GPUs of this name: 0 on a CPU, None if
+    unknown.
 
-    `sequences` are the responses of a step and `at_once` those that an engine takes at a time (None: all).
+    `sequences`: responses per step. `at_once`: responses that an engine handles at a time (None: all).
     """
     responses = metrics.get("response_length/mean", math.nan)
     total = metrics.get("perf/total_num_tokens", math.nan)
@@ -135,7 +135,7 @@ def _share(done: float, possible: float) -> float | None:
 
 
 def size_of(path: str, console: Path | None) -> Size | None:
-    """The model `path` of a run with this console; None where neither has it."""
+    """The size of a run's model `path`, from its files or this console; None without either."""
     with contextlib.suppress(OSError, UserError):
         if found := facts(path):
             return Size.of(found)

@@ -1,4 +1,4 @@
-"""The time of a run's steps: from its spans, or roughly from veRL's timers where it has none."""
+"""The time of a run's steps, from its spans or roughly from veRL's timers."""
 
 import math
 import statistics
@@ -35,11 +35,11 @@ SWITCHED_OFF = "spans are off (PPO_TUI_SPANS=0 or `spans: false`)"
 
 @dataclass(frozen=True)
 class Report:
-    """One step. `lanes` and `idle` are empty without spans, and `rough` says why.
+    """One step. `lanes` and `idle` are empty without spans; `rough` is the reason.
 
-    `stages` are its seconds, `usual` the medians of the recent steps. `together`: all its stages are slow. `advice` is
-    made from so many `recent` steps; there is none for a step that others on the `host` slowed.
-    `start` has the seconds of the stages up to the first step of attempt `start_attempt`.
+    `stages`: its seconds; `usual`: medians of the recent steps. `together`: all its stages are slow. `advice`: from
+    `recent` steps; empty for a step slowed by others on the `host`. `start`: seconds of the stages up to the first step
+    of attempt `start_attempt`.
     """
 
     step: int
@@ -61,7 +61,7 @@ class Report:
 
     @property
     def crowded(self) -> bool:
-        """Whether others on the host explain that the step is slow."""
+        """Whether others on the host explain the slow step."""
         return self.together and self.host is not None and self.host.crowded
 
     def to_json(self) -> Mapping[str, object]:
@@ -106,9 +106,9 @@ class Report:
 
 
 class Timing:
-    """Follows the time of a run, or of a log from elsewhere (None). `poll` reads what is new; `report` has one step.
+    """Follows the time of a run, or of an external log (None). `poll` reads new data; `report` describes one step.
 
-    `series` are the metrics of the run, which whoever reads it has anyway. A log's configuration is in its `console`.
+    `series`: the run's metrics, from its reader. A log's configuration is in its `console`.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class Timing:
         self._start: tuple[int, Mapping[str, float]] = (0, {})
 
     def poll(self, live: bool) -> bool:
-        """Reads new spans; whether there were any, or the running step grew."""
+        """Reads new spans; returns whether there were any, or the running step grew."""
         numbers = self.run.attempt_numbers() if self.run is not None else []
         if self.run is None or not numbers:
             return False
@@ -166,11 +166,11 @@ class Timing:
         return True
 
     def seconds(self) -> dict[int, float]:
-        """The seconds of each whole step."""
+        """Seconds per complete step."""
         return {step: each.seconds for step, each in self._done.items()}
 
     def steps(self, series: SeriesStore) -> list[int]:
-        """Every step that can be shown, oldest first."""
+        """Every displayable step, oldest first."""
         timed = series.first_of(*WHOLE)
         found = {*self._done, *(timed[1].steps if timed else ())}
         if self._now:
@@ -178,7 +178,7 @@ class Timing:
         return sorted(found)
 
     def report(self, series: SeriesStore, step: int | None = None, gpu: GpuSample | None = None) -> Report | None:
-        """About a step, the newest one when None; None where there is nothing of it. `gpu` is one of the run's."""
+        """The report on a step (None: the newest); None without data. `gpu`: one of the run's."""
         known = self.steps(series)
         if not known or (step is not None and step not in known):
             return None
@@ -219,7 +219,7 @@ class Timing:
         )
 
     def advice(self, series: SeriesStore) -> tuple[Advice, ...]:
-        """What could shorten the recent steps but the first one, by veRL's settings; nothing with fewer than two."""
+        """Advice for the recent steps without the first one, by veRL's settings; empty with fewer than two."""
         config, _ = self._settings()
         recent, known = self._recent(series), self.steps(series)
         if not self._of_verl or len(recent) < FEWEST or not known:
@@ -227,7 +227,7 @@ class Timing:
         return advise(recent, config, _at(series, known[-1]))
 
     def _recent(self, series: SeriesStore) -> Sequence[Mapping[str, float]]:
-        """The seconds of the stages in the recent steps, without the first step."""
+        """Seconds per stage of the recent steps, without the first step."""
         recent = [self._done[step].stages for step in sorted(self._done)[1:]]
         return recent[-RECENT:] or list(
             filter(None, (rough(series, step) for step in self.steps(series)[1:][-RECENT:]))
@@ -252,14 +252,14 @@ class Timing:
 
 
 def _configuration(console: Iterable[bytes], framework: Framework | None) -> EffectiveConfig | None:
-    """The settings that a log has; None without any."""
+    """The settings in a log; None without any."""
     log = Evidence(framework)
     log.read(console)
     return of_log(log.facts.settings)
 
 
 def rough(series: SeriesStore, step: int) -> dict[str, float]:
-    """The seconds of a step's stages by veRL's timers; empty where it logs none."""
+    """Seconds per stage of a step by veRL's timers; empty if not logged."""
     timed = series.first_of(*WHOLE)
     whole = timed[1].at(step) if timed else None
     if whole is None or not math.isfinite(whole):

@@ -21,7 +21,7 @@ def limit_line(limits: Limits) -> str:
 
 
 def problems(report: Report) -> list[Problem]:
-    """What makes the steps slow: a crowded host, or the stages that take most."""
+    """The reasons for slow steps: a crowded host, or the largest stages."""
     if report.crowded and report.host is not None:
         return [Problem("slow step", "host", Level.NOTICE, report.host.words, offers=(Offer(_WAIT, _WAIT.do),))]
     return [each.problem for each in report.advice]
@@ -33,7 +33,7 @@ def start_problems(report: Report) -> list[Problem]:
 
 
 def host_words(report: Report) -> str:
-    """The load of the host in words, or that it was not recorded; empty if it is a problem of its own."""
+    """The load of the host in words, or that it was not recorded; empty if it is a separate problem."""
     if report.host is not None and not report.crowded:
         return report.host.words
     unseen = report.together and report.host is None
@@ -41,7 +41,7 @@ def host_words(report: Report) -> str:
 
 
 def no_advice(report: Report) -> str:
-    """Why there is no problem."""
+    """The reason why there is no problem."""
     if not report.of_verl:
         return "no advice: it is about settings of veRL"
     if report.recent < FEWEST:

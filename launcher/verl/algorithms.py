@@ -1,6 +1,6 @@
-"""The advantage estimators and policy losses of veRL, from algorithms.toml.
+"""veRL's advantage estimators and policy losses, from algorithms.toml.
 
-Names that a user's module registers in veRL are used as they are: nothing here limits the names.
+Names registered by a user's module are used unchanged: nothing here limits the names.
 """
 
 import functools
@@ -12,8 +12,8 @@ from launcher.core.tables import record, tables_of
 
 @dataclass(frozen=True)
 class Algorithm:
-    """An estimator or a loss. `group`: it compares several responses to a prompt, so rollout.n must be above 1. `lacks`
-    is an input that the v1 trainer does not pass, so that only the legacy trainer runs it.
+    """An estimator or loss. `group`: compares several responses per prompt, so that rollout.n must be above 1. `lacks`:
+    an input that the v1 trainer does not pass, so that it needs the legacy trainer.
     """
 
     name: str

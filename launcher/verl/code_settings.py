@@ -1,6 +1,6 @@
-"""Which code of veRL runs because of which setting, and the packages that each veRL asks for.
+"""The veRL code that each setting enables, and the packages that each veRL requires.
 
-code_settings.json.gz, which `tools/code_settings.py` writes, was read from the wheels of 0.5.0 to 0.9.1.
+From code_settings.json.gz, which `tools/code_settings.py` made from the wheels of 0.5.0 to 0.9.1.
 """
 
 import functools
@@ -27,13 +27,13 @@ class _Table(TypedDict):
     places: dict[str, list[int]]
     """Path, `path:function` or `import NAME` -> indexes of its settings."""
     calls: dict[str, dict[str, list[int]]]
-    """`path:function` -> what it calls -> indexes."""
+    """`path:function` -> its calls -> indexes."""
     requires: dict[str, dict[str, str]]
 
 
 @dataclass(frozen=True)
 class Condition:
-    """What a setting must be for code to run. Written `KEY` (on), `KEY=` (off), `KEY=a|b` (one of these), `KEY>1`."""
+    """The value of a setting that enables code. Written `KEY` (on), `KEY=` (off), `KEY=a|b` (one of these), `KEY>1`."""
 
     key: str
     sign: str = ""
@@ -46,7 +46,7 @@ class Condition:
         return cls(match[1], match[2] or "", tuple(match[3].split("|")) if match[3] else ())
 
     def holds(self, value: str) -> bool:
-        """Whether the condition holds for a value as written in the command."""
+        """Whether the condition holds for a value in command form."""
         plain = value.strip("'\"")
         if self.sign == ">":
             return plain.isdigit() and int(plain) > int(self.values[0])
@@ -54,12 +54,12 @@ class Condition:
 
     @property
     def broad(self) -> bool:
-        """Whether it decides about a whole engine or trainer, or holds unless it is changed: this explains little."""
+        """Whether it decides on a whole engine or trainer, or holds by default, which explains little."""
         return _BROAD.search(self.key) is not None or self.holds(default_of(self.key))
 
     @property
     def without(self) -> str | None:
-        """A value with which the code does not run; None if there is none that leaves the rest as it is."""
+        """A value that disables the code; None if each also changes other things."""
         if self.broad:
             return None
         default = default_of(self.key)
@@ -76,7 +76,7 @@ class Condition:
 
 @functools.cache
 def default_of(key: str) -> str:
-    """The default of a key in the newest veRL, as the command has it; "null" for a key that it does not have."""
+    """A key's default in the newest veRL, in command form; "null" for an unknown key."""
     tree = bundled(NEWEST)
     found, value = leaf(tree, key)
     value = resolve(value, key, lambda name, otherwise: leaf(tree, name)[1] if leaf(tree, name)[0] else otherwise)
@@ -84,8 +84,8 @@ def default_of(key: str) -> str:
 
 
 def conditions(place: str, code: str = "") -> Iterator[Condition]:
-    """The settings because of which a place (`verl/utils/ulysses.py:Gather`, `import liger_kernel.ops`) runs, first
-    those of what its line `code` calls.
+    """The settings that enable a place (`verl/utils/ulysses.py:Gather`, `import liger_kernel.ops`), first those for the
+    calls in its line `code`.
     """
     table, path = _table(), place.partition(":")[0]
     calls = table["calls"].get(place, {}).items()
@@ -95,12 +95,12 @@ def conditions(place: str, code: str = "") -> Iterator[Condition]:
 
 
 def requirements() -> Mapping[str, Mapping[str, str]]:
-    """The range of each package that a veRL asks for, by veRL's version."""
+    """Required range per package, by veRL's version."""
     return _table()["requires"]
 
 
 def within(version: str, range_: str) -> bool:
-    """Whether a version is in a range of pip; of what is not a version nothing is known: true."""
+    """Whether a version is in a pip range; True for text that is not a version."""
     from packaging.specifiers import SpecifierSet
     from packaging.version import InvalidVersion, Version
 

@@ -1,4 +1,4 @@
-"""The names of veRL's keys, and the questions about a configuration that several rooms ask.
+"""veRL's key names, and shared questions about a configuration.
 
 `launcher.health.config.RunConfig` answers from a run's log, where much may be unknown;
 `launcher.preset.effective.EffectiveConfig` has veRL's defaults and answers every question.
@@ -39,28 +39,28 @@ CORRECTION = "algorithm.rollout_correction"
 _CLIPS_BY_DESIGN = ("gspo", "cispo", "geo_mean")
 _SWITCHES = {"true": True, "false": False}
 Ranges = Mapping[str, tuple[float, float]]
-"""The lowest and the highest usual value of veRL keys, as the newest version calls them."""
+"""The lowest and highest usual value per veRL key, with the newest version's names."""
 
 
 def ray_address(keys: Mapping[str, Any]) -> str | None:
-    """The address of a run's Ray, by the keys of its start: `local` is its own Ray, None is left to Ray."""
+    """A run's Ray address, by the keys of its start: `local` is its own Ray, None lets Ray decide."""
     return next((value for key, value in keys.items() if key.endswith("ray_init.address")), None)
 
 
 class VerlConfig(ABC):
-    """A configuration of veRL. An answer is None where the keys that it depends on are unknown.
+    """A configuration of veRL. An answer is None if the underlying keys are unknown.
 
-    `usual` has the ranges that the preset declares for values of its own.
+    `usual`: ranges declared in the preset for its own values.
     """
 
     usual: Ranges
 
     @abstractmethod
     def get(self, key: str, default: Any = None) -> Any:
-        """The value of a veRL key; `default` when it is unknown."""
+        """The value of a veRL key; `default` if unknown."""
 
     def number(self, key: str) -> float | None:
-        """A key's value as a number; None when it is unknown or not a number."""
+        """A key's value as a number; None if unknown or not a number."""
         value = self.get(key)
         if isinstance(value, bool) or value is None:
             return None
@@ -70,12 +70,12 @@ class VerlConfig(ABC):
             return None
 
     def whole(self, key: str, least: int = 1) -> int | None:
-        """The value of a key that is a whole number of at least `least`; None for anything else."""
+        """A key's value as an integer of at least `least`; otherwise None."""
         value = self.get(key)
         return value if type(value) is int and value >= least else None
 
     def text(self, key: str) -> str | None:
-        """A key's value as text; None when it is unknown."""
+        """A key's value as text; None if unknown."""
         value = self.get(key)
         return None if value is None else str(value)
 
@@ -84,7 +84,7 @@ class VerlConfig(ABC):
     @overload
     def flag(self, key: str, default: bool) -> bool: ...
     def flag(self, key: str, default: bool | None = None) -> bool | None:
-        """A key's value as a switch; `default` when it is unknown or not a switch."""
+        """A key's value as a switch; `default` if unknown or not a switch."""
         value = self.get(key)
         if isinstance(value, str):
             return _SWITCHES.get(value.strip().lower(), default)
@@ -97,7 +97,7 @@ class VerlConfig(ABC):
 
     @property
     def kl_in_loss(self) -> bool | None:
-        """Whether the KL is a term of the actor's loss."""
+        """Whether the actor's loss has a KL term."""
         return self.flag(KL_IN_LOSS)
 
     @property
@@ -107,20 +107,22 @@ class VerlConfig(ABC):
 
     @property
     def has_critic(self) -> bool | None:
-        """Whether a critic is trained: `critic.enable`, else GAE. veRL: `verl/trainer/ppo/utils.py: need_critic`."""
+        """Whether a critic is trained: `critic.enable`; if unset, with GAE. veRL: `verl/trainer/ppo/utils.py:
+        need_critic`.
+        """
         enabled = self.flag("critic.enable")
         return enabled if enabled is not None or self.estimator is None else self.estimator == "gae"
 
     @property
     def keeps(self) -> tuple[str, ...]:
-        """The keys with the number of checkpoints kept: of the actor, and of the critic if there is one."""
+        """The keys for the number of kept checkpoints: the actor's, and a critic's if there is one."""
         return tuple(f"trainer.max_{model}_ckpt_to_keep" for model in ("actor", "critic")[: 1 + bool(self.has_critic)])
 
     @property
     def most_checkpoints(self) -> int | None:
-        """Checkpoints on the disk at a time; None where all are kept.
+        """Maximum number of checkpoints on disk; None if all are kept.
 
-        veRL removes the oldest before it writes another one, but the only one afterwards
+        veRL removes the oldest before it writes another one, but an only one afterwards
         (`verl/utils/checkpoint/checkpoint_manager.py`).
         """
         kept = [self.whole(key) for key in self.keeps]
@@ -128,7 +130,7 @@ class VerlConfig(ABC):
 
     @property
     def discounts(self) -> bool | None:
-        """Whether later rewards are discounted by `algorithm.gamma`; None for estimators that veRL does not have.
+        """Whether `algorithm.gamma` discounts later rewards; None for estimators that veRL lacks.
 
         veRL: `verl/trainer/ppo/core_algos.py: compute_gae_advantage_return,
         compute_reinforce_plus_plus_outcome_advantage`.
@@ -137,7 +139,7 @@ class VerlConfig(ABC):
 
     @property
     def has_reference(self) -> bool | None:
-        """Whether a reference policy is needed, for the KL in the reward or in the loss.
+        """Whether a KL term in reward or loss needs a reference policy.
 
         veRL: `verl/trainer/ppo/utils.py: need_reference_policy`.
         """
@@ -153,20 +155,20 @@ class VerlConfig(ABC):
 
     @property
     def token_mean(self) -> bool:
-        """Whether losses are means over tokens, so that absolute limits hold; assumed when unknown."""
+        """Whether losses are token means, so that absolute limits hold; assumed if unknown."""
         return self.text(f"{ACTOR}.loss_agg_mode") in (None, "token-mean")
 
     @property
     def trainer_mode(self) -> str:
-        """How the v1 trainer schedules rollouts; `sync` for the legacy trainer, or where it is unknown."""
+        """How the v1 trainer schedules rollouts; `sync` for the legacy trainer, or if unknown."""
         return self.text(TRAINER_MODE) or "sync"
 
     @property
     def rounding_rate(self) -> float:
-        """The learning rate below which the actor's weights lose most updates to rounding; 0 where they do not.
+        """The learning rate below which the actor's weights lose most updates to rounding; 0 if they lose none.
 
-        A step of Adam is about as large as the rate, and a weight of 0.02 in bf16 has a spacing of 8e-5. The matrices
-        of LoRA begin at 0.
+        A step of Adam is about as large as the rate, and a weight of 0.02 in bf16 has a spacing of 8e-5. LoRA's
+        matrices start at 0.
         """
         half = self.text(f"{ACTOR}.fsdp_config.model_dtype") in ("bf16", "bfloat16")
         return 1e-5 if half and not self.number(f"{MODEL}.lora_rank") else 0.0

@@ -1,9 +1,8 @@
 """veRL's own keys and defaults, without importing veRL.
 
-The installed veRL's configuration is composed by Hydra once and cached. Without an installed veRL, a bundled list
-of the published versions is used (`tests/support/verl_wheels.py` writes it). Trees keep their references
-unresolved (`${oc.select:data.max_prompt_length,512}`), so that a key which follows another one resolves for any
-settings.
+Hydra composes the installed veRL's configuration once, and it is cached. Without an installed veRL, a bundled list of
+the published versions is used (written by `tests/support/verl_wheels.py`). Trees keep their references unresolved
+(`${oc.select:data.max_prompt_length,512}`), so that a key that follows another one resolves for any settings.
 """
 
 import functools
@@ -25,10 +24,10 @@ from launcher.verl.hydra import quote
 from launcher.verl.programs import Found
 
 NEWEST = "0.9.1"
-"""The newest version in the bundled list; newer ones are treated like it."""
+"""The newest version in the bundled list, which newer ones use."""
 
 PPO = "trainer/config/ppo_trainer"
-"""The configuration that `verl.trainer.main_ppo` starts from, below veRL's folder and without `.yaml`."""
+"""The configuration of `verl.trainer.main_ppo`, below veRL's folder and without `.yaml`."""
 
 _REFERENCE = re.compile(r"\$\{(?:oc\.select:)?([\w.]+)(?:,\s*(.*))?\}", re.DOTALL)
 _WORDS: dict[str, object] = {"null": None, "true": True, "false": False, "[]": []}
@@ -44,9 +43,8 @@ def is_verl(folder: Path) -> bool:
 def tree(version: str, verl: Path | None = None, groups: tuple[str, ...] = (), config: str | Found = PPO) -> Tree:
     """The configuration `config` of veRL `version` below its folder `verl`, or of a program, with these group choices.
 
-    Falls back to the bundled one, which has no choice but Megatron.
-
-    The first call takes half a second for each installed version and choice, later ones a millisecond.
+    Falls back to the bundled one, which has only the choice Megatron. The first call takes half a second for each
+    installed version and choice, later ones a millisecond.
     """
     megatron = "megatron" in str(config) or "model_engine=megatron" in groups
     return composed(version, verl, groups, config) or bundled(version, "megatron" if megatron else "dp")
@@ -54,7 +52,7 @@ def tree(version: str, verl: Path | None = None, groups: tuple[str, ...] = (), c
 
 @functools.cache
 def composed(version: str, verl: Path | None, groups: tuple[str, ...] = (), config: str | Found = PPO) -> Tree | None:
-    """The configuration of the installed veRL or a program, as Hydra composes it; None if there is none."""
+    """The configuration of the installed veRL or a program, composed by Hydra; None without one."""
     if verl is None:
         return None
     usual = verl / "trainer" / "config"
@@ -108,7 +106,7 @@ def published() -> list[str]:
 def life(key: str) -> tuple[str, str | None]:
     """The version that added a key or block, and the one that removed it; ("", None) for an unknown key.
 
-    Keys below an empty block (`model.override_config`) live as long as the block.
+    Keys below an empty block (`model.override_config`) exist as long as the block.
     """
     versions = _bundle()["versions"]
     lives = [span for known, span in _lives().items() if known == key or known.startswith(f"{key}.")]
@@ -130,7 +128,7 @@ def leaf(tree: Tree, key: str) -> tuple[bool, Any]:
 
 
 def leaves(tree: Tree, above: str = "") -> Iterator[str]:
-    """The keys with a value; an empty block is a value, Hydra's own `_target_` is not."""
+    """Keys with a value; an empty block is a value, Hydra's own `_target_` is not."""
     for name, value in tree.items():
         if name != "_target_":
             key = f"{above}.{name}" if above else name
@@ -141,7 +139,7 @@ def leaves(tree: Tree, above: str = "") -> Iterator[str]:
 
 
 def blocks(tree: Tree, above: str = "") -> Iterator[tuple[str, Tree]]:
-    """The blocks from which veRL creates objects, each with its key."""
+    """Blocks that veRL instantiates as objects, each with its key."""
     for name, value in tree.items():
         if isinstance(value, dict):
             key = f"{above}.{name}" if above else name
@@ -151,7 +149,7 @@ def blocks(tree: Tree, above: str = "") -> Iterator[tuple[str, Tree]]:
 
 
 def resolve(value: Any, key: str, look_up: Callable[[str, Any], Any]) -> Any:
-    """The value of a default of `key`, which may refer to other keys: `look_up(key, otherwise)` returns theirs."""
+    """The value of `key`'s default, which may refer to other keys: `look_up(key, otherwise)` returns their values."""
     match = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         return value
@@ -169,7 +167,7 @@ def referred(value: str) -> str | None:
 
 @functools.lru_cache(maxsize=64)
 def number(version: str) -> tuple[int, ...]:
-    """`0.10.dev1` as (0, 10, 1): good enough to compare releases."""
+    """`0.10.dev1` as (0, 10, 1): sufficient for comparing releases."""
     parts = [int(part) for part in re.findall(r"\d+", version)[:3]]
     return (*parts, *[0] * (3 - len(parts)))
 

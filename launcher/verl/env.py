@@ -1,4 +1,4 @@
-"""The interpreter that runs veRL, which need not be that of ppo-tui: veRL pins numpy, ray and torch."""
+"""veRL's interpreter, which may differ from ppo-tui's: veRL pins numpy, ray and torch."""
 
 import contextlib
 import functools
@@ -27,9 +27,9 @@ PACKAGES = (
     *("nixl", "mooncake-transfer-engine", "nvidia-ml-py", "pynvml", *_LOGGERS),
     *(*_REMOTE, "nvtx", "tensorrt-llm", "torch-memory-saver", "antlr4-python3-runtime"),
 )
-"""Packages whose versions the checks and `doctor` read, in the order in which `doctor` prints them."""
+"""Packages whose versions the checks and `doctor` read, in print order."""
 PARTNERS = ("torchvision", "torchaudio", "hydra-core", "omegaconf")
-"""Packages that fail at import where another one of PACKAGES is not the version that they require."""
+"""Packages that fail at import with other than their required versions of PACKAGES."""
 
 # Reads versions without importing a package, which would take half a minute.
 _PROBE = """
@@ -58,12 +58,11 @@ print(json.dumps({"python": sys.version.split()[0], "packages": {n: version(n) f
 
 @dataclass(frozen=True)
 class VerlEnv:
-    """An interpreter and the packages installed for it.
+    """An interpreter and its installed packages.
 
-    `requires` are the requirements of the installed veRL, in the notation of package metadata; `cuda` is the
-    CUDA version that torch was built for ("13.0"), or None; `sglang_path` is SGLang's folder. `uncompiled` is the
-    folder of packages that have no bytecode and never get it: each process compiles them. `headers`: it has Python.h.
-    `partners` are the requirements of each of PARTNERS.
+    `requires`: requirements of the installed veRL, in the notation of package metadata. `cuda`: CUDA version of torch
+    ("13.0"), or None. `sglang_path`: SGLang's folder. `uncompiled`: folder of packages that never get bytecode, so that
+    each process compiles them. `headers`: it has Python.h. `partners`: requirements of each of PARTNERS.
     """
 
     python: str
@@ -79,7 +78,7 @@ class VerlEnv:
 
     @property
     def verl(self) -> str | None:
-        """Version of veRL, None when it is not installed."""
+        """Version of veRL; None if not installed."""
         return self.packages.get("verl")
 
 
@@ -90,7 +89,7 @@ def interpreter(preset_python: str | None) -> str:
 
 @functools.cache
 def probe(python: str) -> VerlEnv:
-    """Finds what is installed for `python` (0.1 s, cached for the life of the process)."""
+    """Finds the packages installed for `python` (0.1 s, cached)."""
     path = str(Path(python).expanduser())
     try:
         done = subprocess.run(
@@ -119,7 +118,7 @@ def probe(python: str) -> VerlEnv:
 
 
 def of(python: str | None, own: Path | None = None) -> VerlEnv:
-    """The environment of a preset's interpreter; `own` is the folder of a veRL that shadows the installed one."""
+    """The environment of a preset's interpreter; `own`: folder of a veRL that shadows the installed one."""
     env = probe(interpreter(python))
     if own is None:
         return env
@@ -130,7 +129,7 @@ def of(python: str | None, own: Path | None = None) -> VerlEnv:
 
 
 def require(python: str | None, own: Path | None = None) -> VerlEnv:
-    """The environment of a run, as `of` returns it. Raises UserError without veRL."""
+    """The environment of a run, as in `of`. Raises UserError without veRL."""
     env = of(python, own)
     if env.verl is None:
         raise UserError(

@@ -1,4 +1,4 @@
-"""Hydra's override grammar: writes values as text and parses text into values."""
+"""Hydra's override grammar: formats values as text and parses text into values."""
 
 import math
 import re
@@ -17,8 +17,8 @@ _BACKSLASHES = re.compile(r"(\\*)('|$)")
 def quote(value: Any) -> str:
     """`value` as the right side of an override, without a shell: `quote("1e5") == "'1e5'"`.
 
-    Text that Hydra would read as something else (numbers, true, null, commas, brackets, a leading `~`) gets
-    quotes. Raises UserError for values that the grammar lacks: objects, names of entries with spaces.
+    Quotes text that Hydra would read as another type (numbers, true, null, commas, brackets, a leading `~`). Raises
+    UserError for values that the grammar lacks: objects, entry names with spaces.
     """
     if value is None:
         return "null"
@@ -36,17 +36,17 @@ def quote(value: Any) -> str:
 
 
 def is_group(key: str) -> bool:
-    """Whether a key chooses a file of veRL's configuration: `model_engine`, `actor@actor_rollout_ref.actor`."""
+    """Whether a key selects a file of veRL's configuration: `model_engine`, `actor@actor_rollout_ref.actor`."""
     return key == "model_engine" or "@" in key or "/" in key
 
 
 def refers(value: str) -> bool:
-    """Whether a text has an interpolation, which OmegaConf replaces: `${data.train_batch_size}`."""
+    """Whether a text has an OmegaConf interpolation: `${data.train_batch_size}`."""
     return "${" in value
 
 
 def split(text: str) -> tuple[str, str, str]:
-    """`++a.b=1` as ("++", "a.b", "1"). Raises UserError for anything that is not KEY=VALUE."""
+    """`++a.b=1` as ("++", "a.b", "1"). Raises UserError for text other than KEY=VALUE."""
     key, equals, value = text.partition("=")
     if key.startswith("~"):
         raise UserError(f"{text!r}: removing a veRL key with '~' is not supported", "set another value")
@@ -64,9 +64,9 @@ def split_key(key: str, source: str) -> tuple[str, str]:
 
 
 def parse(text: str) -> Any:
-    """The value that Hydra reads from the right side of an override.
+    """Hydra's value for the right side of an override.
 
-    Text that its grammar refuses or reads as a sweep (`~/data`, `it's`, `a,b`) stays as it is.
+    Text that its grammar refuses or reads as a sweep (`~/data`, `it's`, `a,b`) stays unchanged.
     """
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
@@ -84,7 +84,7 @@ def parse(text: str) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Python's own types for what Hydra's parser returns. Raises TypeError for its functions."""
+    """Python types for the results of Hydra's parser. Raises TypeError for its functions."""
     from hydra.core.override_parser.types import QuotedString
 
     if isinstance(value, QuotedString):

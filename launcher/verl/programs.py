@@ -1,4 +1,4 @@
-"""Finds the configuration of a program that starts veRL, as text: no code of the program is imported.
+"""Finds the configuration of a program that starts veRL, as text: without importing its code.
 
 Hydra: `hydra/main.py: main`, `hydra/_internal/utils.py: compute_search_path_dir`.
 """
@@ -22,9 +22,9 @@ print((list(found.submodule_search_locations or ()) or [found.origin])[0] if fou
 
 @dataclass(frozen=True)
 class Found:
-    """A configuration of Hydra: its folder and name, and the folders that are searched behind its own.
+    """A Hydra configuration: its folder and name, and the additional search folders.
 
-    `main` is the Python file that names it. `newest` changes when one of the files does.
+    `main`: the Python file that names it. `newest` changes with each of the files.
     """
 
     folder: Path
@@ -39,8 +39,8 @@ class Found:
 
 @dataclass(frozen=True)
 class Asked:
-    """A program and Hydra's options for it: its module or file, the folder that it runs in, and where Python looks
-    for modules: `path` first, then the packages of the interpreter `python`.
+    """A program and its Hydra options: its module or file, working folder, and search path for modules: `path` first,
+    then the packages of the interpreter `python`.
     """
 
     entry: str
@@ -54,7 +54,7 @@ class Asked:
 
 
 def find(asked: Asked) -> Found | None:
-    """The configuration that the program starts from; None where its source or its files are not here."""
+    """The configuration that the program starts from; None if its source or files are not here."""
     here = asked.folder or Path("/")
     file = here / asked.entry if asked.entry.endswith(".py") else _module(asked, asked.entry)
     declared = _declared(asked, file) if file else None
@@ -79,7 +79,7 @@ def find(asked: Asked) -> Found | None:
 
 
 def _declared(asked: Asked, file: Path, depth: int = 0) -> tuple[Path, str | None, str | None] | None:
-    """The file with `@hydra.main`, and the folder and the name in it; a program without one may start another."""
+    """The file with `@hydra.main`, and its folder and name; a program without one may start another."""
     try:
         tree = ast.parse(file.read_text("utf-8"))
     except (OSError, ValueError, SyntaxError, RecursionError):
@@ -98,7 +98,7 @@ def _declared(asked: Asked, file: Path, depth: int = 0) -> tuple[Path, str | Non
 
 
 def _started(tree: ast.AST) -> Iterator[str]:
-    """The modules that a program may run instead of a main function of its own."""
+    """Modules that a program may run instead of its own main function."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "runpy.run_module" and node.args:
             yield from filter(None, [_text(node.args[0])])
@@ -120,7 +120,7 @@ def _module(asked: Asked, name: str, more: Iterable[Path] = ()) -> Path | None:
 
 
 def _places(asked: Asked, name: str, more: Iterable[Path]) -> Iterator[Path]:
-    """Where a module or package may be, without a suffix: on the path, installed, then in one of `more` folders."""
+    """Possible places of a module or package, without a suffix: on the path, installed, then in `more` folders."""
     top, *below = name.split(".")
     for folder in asked.path:
         yield folder.joinpath(top, *below)
@@ -132,7 +132,7 @@ def _places(asked: Asked, name: str, more: Iterable[Path]) -> Iterator[Path]:
 
 @functools.cache
 def _installed(python: str, top: str) -> Path | None:
-    """The folder of an installed package, which is not imported; None where there is none."""
+    """The folder of an installed package, without importing it; None without one."""
     if not top.isidentifier():
         return None
     try:
@@ -145,8 +145,8 @@ def _installed(python: str, top: str) -> Path | None:
 
 
 def _folder(asked: Asked, path: str | None, main: Path, start: Path) -> Path | None:
-    """The folder that Hydra calls `path`; relative ones begin at `start`. A package that is neither on the path nor
-    installed is looked for above the program, where a clone has it.
+    """The folder that Hydra calls `path`; relative ones start at `start`. Searches above the program, as in a clone,
+    for a package that is neither on the path nor installed.
     """
     if path is None or "${" in path:
         return None
@@ -158,7 +158,7 @@ def _folder(asked: Asked, path: str | None, main: Path, start: Path) -> Path | N
 
 
 def _searched(asked: Asked, given: Any, main: Path) -> list[Path]:
-    """The folders of `hydra.searchpath` that are here; relative ones begin where the program runs."""
+    """The existing folders of `hydra.searchpath`; relative ones start at the program's working folder."""
     listed = given if isinstance(given, list) else []
     found = (_folder(asked, str(each), main, asked.folder or Path("/")) for each in listed)
     return [each for each in found if each is not None]

@@ -1,4 +1,4 @@
-"""Usual values of fields: the ranges of usual.toml with their sources, and those that a preset declares itself."""
+"""Usual values of fields: the ranges of usual.toml with their sources, and those declared in a preset."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -9,7 +9,7 @@ from launcher.core.tables import record, tables_of
 from launcher.verl.config import ACTOR, CRITIC, KL_IN_LOSS, KL_IN_REWARD, LOSS_MODE, MODEL, ROLLOUT, VerlConfig
 
 DECLARED = "VALUE-17"
-"""The finding for a range that only a preset declares."""
+"""The finding for a range declared only in a preset."""
 
 _ADAPTIVE = ("Adam", "AdamW", "NAdam", "RAdam", "Adamax", "AdamW8bit", "_AdamW")
 _RANKS = {ACTOR: f"{MODEL}.lora_rank", CRITIC: f"{CRITIC}.model.lora_rank"}
@@ -19,7 +19,7 @@ _SWITCHES = {f"{ACTOR}.kl_loss_coef": KL_IN_LOSS, "algorithm.kl_ctrl.kl_coef": K
 
 @dataclass(frozen=True)
 class UsualRange:
-    """The values of some veRL keys that train well, as usual.toml explains them."""
+    """Values of some veRL keys that train well; usual.toml explains them."""
 
     id: str
     keys: tuple[str, ...]
@@ -32,7 +32,7 @@ class UsualRange:
     runs: str = "any"
     of: str = ""
     off: tuple[float, ...] = ()
-    """Values that turn the setting off."""
+    """Values that disable the setting."""
 
     @property
     def words(self) -> str:
@@ -40,12 +40,12 @@ class UsualRange:
         return " to ".join(dict.fromkeys(map(yaml_number, self.usual))) + (f" {self.of}" if self.of else "")
 
     def allows(self, value: float) -> bool:
-        """Whether somebody reports that the value works."""
+        """Whether the value is reported to work."""
         return value in self.off or self.low <= value <= self.high
 
 
 def usual_of(config: VerlConfig, key: str) -> UsualRange | None:
-    """The range that holds for a veRL key in this configuration, its preset's own first; None where none does."""
+    """The range for a veRL key in this configuration, first the preset's own; None without one."""
     if key.startswith(f"{CRITIC}.") and not config.has_critic:
         return None
     known = BY_VERL_KEY.get(key, ())
@@ -57,7 +57,7 @@ def usual_of(config: VerlConfig, key: str) -> UsualRange | None:
 
 
 def beyond(key: str, value: float, config: VerlConfig) -> float | None:
-    """How far a value of a veRL key is from the usual ones: 1 within, 10 ten times the highest, 0.1 a tenth of the
+    """The ratio of a veRL key's value to its usual range: 1 within, 10 at ten times the highest, 0.1 at a tenth of the
     lowest; None for a key without a usual range in this configuration.
     """
     range_ = usual_of(config, key)
@@ -70,7 +70,7 @@ def beyond(key: str, value: float, config: VerlConfig) -> float | None:
 
 
 def _trains(config: VerlConfig, key: str, *, lora: bool) -> bool:
-    """Whether the key is the learning rate of Adam, of a pretrained model with or without an adapter."""
+    """Whether the key is the learning rate of Adam for a pretrained model, with or without an adapter."""
     block = key.removesuffix(".optim.lr")
     adapts = config.get(f"{block}.optim.optimizer", "AdamW") in _ADAPTIVE and config.get(key) != 0
     return adapts and bool(config.number(_RANKS[block])) == lora
@@ -102,4 +102,4 @@ BY_VERL_KEY: Mapping[str, tuple[UsualRange, ...]] = {
 }
 
 WITHOUT: Mapping[str, str] = {name: row["why"] for row in _TABLES["without"] for name in row["fields"]}
-"""Fields with numbers that have no usual range, with the reason."""
+"""Numeric fields without a usual range, with the reason."""

@@ -1,6 +1,6 @@
-"""The names of veRL's keys in each version, 0.5.0 to 0.9.1 (versions.toml), and ignored keys (ignored.toml).
+"""veRL's key names per version, 0.5.0 to 0.9.1 (versions.toml), and ignored keys (ignored.toml).
 
-Hydra accepts every key of the configuration tree, whether the trainer reads it or not.
+Hydra accepts every key of the configuration tree, even if the trainer does not read it.
 """
 
 import functools
@@ -20,7 +20,7 @@ _V1 = "trainer.use_v1"
 
 @dataclass(frozen=True)
 class Move:
-    """`new` is the name since version `since`, `old` the one before. A final `.` includes all keys below it."""
+    """`new`: the name since version `since`; `old`: the previous one. A final `.` includes all keys below it."""
 
     new: str
     old: str
@@ -29,7 +29,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Foreign:
-    """Whose key it is: a fork, or veRL before all known versions. `instead` means the same; empty if none does."""
+    """The owner of a key: a fork, or veRL before all known versions. `instead`: the equivalent key, or empty."""
 
     of: str
     instead: str = ""
@@ -59,7 +59,7 @@ def moves() -> tuple[Move, ...]:
 
 @functools.cache
 def foreign() -> Mapping[str, Foreign]:
-    """Keys that no known version has, with the newest names of the blocks above them."""
+    """Keys of no known version, with the newest names of their parent blocks."""
     return {key: record(Foreign, row) for key, row in _tables()["foreign"].items()}
 
 
@@ -75,13 +75,13 @@ def _tables() -> Mapping[str, Any]:
 
 @functools.lru_cache(maxsize=8192)
 def newest(key: str) -> str:
-    """The key as the newest version names it."""
+    """The newest version's name of a key."""
     return _renamed(key, [(move.old, move.new) for move in moves()])
 
 
 @functools.lru_cache(maxsize=8192)
 def at(key: str, version: str) -> str:
-    """The newest name `key` as `version` names it. Raises UserError when that version has no such key.
+    """`version`'s name of the newest name `key`. Raises UserError if that version lacks the key.
 
     A version older than all known ones, which only a fork may have, is treated like the oldest.
     """
@@ -98,7 +98,7 @@ def at(key: str, version: str) -> str:
 def unlisted(key: str, version: str) -> bool:
     """Whether `version` accepts the newest name `key` without listing it, so that it needs a `+`.
 
-    Keys below a block that is free for the user in this version (`engine_kwargs.vllm`) are also accepted.
+    This includes keys below a free-form block of this version (`engine_kwargs.vllm`).
     """
     if (listed_from := unlisted_before().get(key)) is not None:
         return number(version) < number(listed_from)
@@ -107,7 +107,7 @@ def unlisted(key: str, version: str) -> bool:
 
 
 def ignored(keys: Mapping[str, Any], version: str) -> Iterator[tuple[str, str]]:
-    """The veRL keys (as `version` names them, with their values) that have no effect, and why."""
+    """Keys without an effect (with `version`'s names and their values), and the reasons."""
     legacy = keys.get(_V1) is False
     for key in keys:
         if legacy and key.startswith("trainer.v1."):
@@ -118,7 +118,7 @@ def ignored(keys: Mapping[str, Any], version: str) -> Iterator[tuple[str, str]]:
 
 
 def step_contains(keys: Iterable[str]) -> frozenset[str] | None:
-    """The timers of validation and saving within veRL's own time of a step, by its configuration; None if unknown."""
+    """The timers of validation and saving included in veRL's step time, by its configuration; None if unknown."""
     known = tuple(keys)
     for row in _tables()["step_contains"]:
         if any(key.startswith(row["block"]) for key in known):
@@ -127,7 +127,7 @@ def step_contains(keys: Iterable[str]) -> frozenset[str] | None:
 
 
 def check(version: str) -> None:
-    """Raises UserError for a veRL that is too old to be launched."""
+    """Raises UserError for a veRL version that is too old to be launched."""
     if number(version) < number(OLDEST):
         raise UserError(
             f"veRL {version or '(unknown version)'} is not supported", f"use {OLDEST} or newer, preferably {SUPPORTED}"

@@ -1,12 +1,12 @@
-"""Forks Ray's workers off one process that has imported torch, transformers and veRL.
+"""Forks Ray's workers from one process that has imported torch, transformers and veRL.
 
-A run on the CPU has about ten workers. Each would import the same packages, which costs 5 s of CPU per worker and was
-most of the start on two cores. The driver starts this server as soon as it has imported veRL; the server imports the
-packages once, while the driver reads its configuration and starts Ray. For each worker Ray runs `setup_worker.py`,
-which asks the server for a fork. Where the server declines or has gone, the worker starts as Ray starts it.
+A run on the CPU has about ten workers. Each would import the same packages, for 5 s of CPU time, most of the start on
+two cores. The driver starts this server as soon as it has imported veRL; the server imports the packages once, while
+the driver reads its configuration and starts Ray. For each worker Ray runs `setup_worker.py`, which requests a fork
+from the server. If the server declines or is gone, Ray starts the worker as usual.
 
-Ray draws ids of tasks from a generator in C++ that is seeded at its first use, and a fork copies its state: two forks
-would give different tasks the same ids, and Ray ends a process that gets both. So nothing may draw before the fork.
+Ray draws task ids from a C++ generator seeded at its first use, and a fork copies its state: two forks would give
+different tasks the same ids, and Ray ends a process that gets both. So nothing may draw before the fork.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ _server: "subprocess.Popen[bytes] | None" = None  # ends with the driver, which 
 
 
 def install() -> None:
-    """Starts the server and makes Ray ask it for workers. Does nothing outside a driver that starts its own Ray."""
+    """Starts the server and makes Ray use it for workers. Does nothing outside a driver that starts its own Ray."""
     global _server
     arguments = sys.orig_argv
     driver = DRIVER in arguments and any(argument.endswith(OWN_RAY) for argument in arguments)
@@ -69,7 +69,7 @@ def install() -> None:
 
 
 class Worker(NamedTuple):
-    """A worker as Ray wants it. `files` are its stdin, stdout and stderr."""
+    """A worker as requested by Ray. `files`: its stdin, stdout and stderr."""
 
     argv: Sequence[str]
     env: Mapping[str, str]
@@ -98,7 +98,7 @@ class Worker(NamedTuple):
 
 
 def main() -> None:
-    """Serves until the driver has ended. In a worker this ends with the worker."""
+    """Serves until the driver ends. In a worker it ends with the worker."""
     import ray.actor
 
     listener = socket.socket(fileno=int(sys.argv[1]))
@@ -136,7 +136,7 @@ class _ClassId:
 
 
 def _forks_share_ids() -> bool:
-    """Whether something has drawn from Ray's generator all the same."""
+    """Whether something nevertheless drew from Ray's generator."""
     import ray
 
     reader, writer = os.pipe()
@@ -151,7 +151,7 @@ def _forks_share_ids() -> bool:
 
 
 def _receive(connection: socket.socket) -> Worker | None:
-    """The worker that a process of this user asks for; None where it is to start as Ray starts it."""
+    """The worker requested by a process of this user; None if Ray should start it."""
     _, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
     if uid != os.getuid():
         return None
@@ -170,10 +170,10 @@ def _receive(connection: socket.socket) -> Worker | None:
 
 
 def understand(words: Sequence[str], env: Mapping[str, str]) -> tuple[Sequence[str], Mapping[str, str]] | None:
-    """Arguments and environment of a worker's script, from those of `setup_worker.py`; None where a fork will not do.
+    """Arguments and environment of a worker's script, from those of `setup_worker.py`; None if a fork is not possible.
 
-    It will not where Ray has prepared another interpreter or container, and where packages would have read other
-    values than the server's when they were imported.
+    That is so if Ray prepared another interpreter or container, and if the packages' imports would have read other
+    values than the server's.
     """
     options, argv = {}, []
     for word in words:

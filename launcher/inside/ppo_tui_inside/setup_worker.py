@@ -1,7 +1,7 @@
-"""Starts a worker of Ray: asks the run's fork server for one, or does what Ray's own `setup_worker.py` does.
+"""Starts a Ray worker: requests one from the run's fork server, or does the work of Ray's own `setup_worker.py`.
 
 Ray runs this file instead of its own and requires its name. It imports nothing of this package, to start in 30 ms.
-Python puts this folder first on its path, so no module here may be named like one of the standard library.
+Python puts this folder first on its path, so no module here may have a name of the standard library.
 """
 
 import contextlib

@@ -1,12 +1,12 @@
-"""What each process of a run waits for, on request of the supervisor, which looks when the run hangs.
+"""Stacks of each process of a run, on request of the supervisor, which looks when the run hangs.
 
 Each process with the plugin has files in the folder `stacks` next to the metrics of its attempt. A thread that waits at
-the pipe `PID.ask` writes `PID.json`: the stacks of all threads, waiting coroutines, which no stack shows, rank, and the
-collective operations in torch's flight recorder. `PID.txt` gets stacks at a signal: faulthandler writes them, for a
-process whose threads cannot answer because one in C holds the interpreter. Others must not get that signal:
+the pipe `PID.ask` writes `PID.json`: the stacks of all threads, waiting coroutines (which no stack shows), rank, and
+the collective operations in torch's flight recorder. `PID.txt` gets stacks at a signal: faulthandler writes them for a
+process whose threads cannot answer because C code in one holds the interpreter. Others must not get that signal:
 faulthandler reads frames without the interpreter's lock, and crashes when a thread runs meanwhile (seen with 3.11).
 
-It is not in plugin/, which needs veRL: the supervisor reads its constants.
+Not in plugin/, which needs veRL: the supervisor reads its constants.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ def install() -> None:
 
 
 def recorder(files: str) -> dict[str, str]:
-    """Variables that switch torch's flight recorder on; its dump at a time limit goes to `files` and the rank.
+    """Variables that enable torch's flight recorder; it dumps to `files` and the rank after a timeout.
 
     It is a ring buffer of names and sizes. torch 2.13 warns of the older names.
     """
@@ -114,7 +114,7 @@ def ranks() -> list[int]:
 
 
 def tasks() -> list[list[str]]:
-    """The frames of each coroutine that waits, innermost first, as `file:line function`."""
+    """The frames of each waiting coroutine, innermost first, as `file:line function`."""
     found: list[list[str]] = []
     module: Any = sys.modules.get("asyncio.tasks")
     known = ("_all_tasks",) if hasattr(module, "_all_tasks") else ("_scheduled_tasks", "_eager_tasks")  # since 3.12
@@ -135,10 +135,10 @@ def tasks() -> list[list[str]]:
 
 
 def collectives() -> list[Mapping[str, object]]:
-    """Of each process group the operation that it waits for, or the last one, from torch's flight recorders.
+    """Per process group the unfinished operation, or the last one, from torch's flight recorders.
 
-    NCCL has a recorder of its own, apart from that of gloo. A GPU does the operations of a group one after another,
-    and the host may be far ahead: what comes after one that has not ended waits for it.
+    NCCL has its own recorder, separate from gloo's. A GPU runs a group's operations one after another, and the host may
+    be far ahead: operations after an unfinished one wait for it.
     """
     c10d: Any = sys.modules.get("torch._C._distributed_c10d")
     found: dict[Any, dict[str, object]] = {}

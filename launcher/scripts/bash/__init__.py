@@ -1,1 +1,1 @@
-"""Bash scripts, read without running them: the commands that one would start, with their environment."""
+"""Reads bash scripts without running them: the commands that one would start, with their environment."""

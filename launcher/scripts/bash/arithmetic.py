@@ -1,4 +1,4 @@
-"""`$(( ))`, `(( ))` and `let`: whole numbers as bash computes them."""
+"""`$(( ))`, `(( ))` and `let`: integers as in bash."""
 
 import operator
 import re
@@ -28,11 +28,11 @@ _DEEPEST = 40
 
 
 class NotANumber(Exception):
-    """Raised for an expression that bash's arithmetic, or this reader, does not accept."""
+    """An expression that bash's arithmetic, or this reader, does not accept."""
 
 
 def wrapped(number: int) -> int:
-    """A number in the 64 bits that bash has."""
+    """A number in bash's 64 bits."""
     number %= _WORD
     return number - _WORD if number >= _WORD // 2 else number
 
@@ -65,7 +65,7 @@ _DO: Mapping[str, Callable[[int, int], int]] = {
 
 
 class Arithmetic:
-    """One expression. `get` and `put` are the script's variables, which hold text."""
+    """One expression. `get` and `put` access the script's variables, which contain text."""
 
     def __init__(self, text: str, get: Callable[[str], str], put: Callable[[str, str], None], depth: int = 0) -> None:
         self._get, self._put, self._depth = get, put, depth

@@ -1,4 +1,4 @@
-"""Bash's builtin commands that change variables, arguments, the folder or the flow of a script."""
+"""Bash's builtin commands that change variables, arguments, the folder or the control flow."""
 
 import contextlib
 import re
@@ -25,7 +25,7 @@ class Return(Exception):
 
 
 class Leave(Exception):
-    """`break`, or `continue` (`again`), of so many loops."""
+    """`break` or `continue` (`again`), of this many loops."""
 
     def __init__(self, levels: int, again: bool) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Leave(Exception):
 
 
 class Runner(Protocol):
-    """What a builtin needs from the reader that runs it."""
+    """The reader's functions for builtins."""
 
     state: State
     words: Words
@@ -43,10 +43,10 @@ class Runner(Protocol):
     notes: list[str]
 
     def source(self, text: str) -> None:
-        """Follows a text as a part of the script."""
+        """Runs a text as a part of the script."""
 
     def file(self, path: str) -> str | None:
-        """The text of another script; None where there is none."""
+        """The text of another script; None without one."""
 
 
 def _declare(shell: Runner, args: list[str], *, export: bool = False, local: bool = False) -> bool:

@@ -169,7 +169,7 @@ class Conditions:
 
 
 def _literal(value: str) -> str:
-    """A value as arithmetic takes it; an unset one is 0 in tests."""
+    """A value for arithmetic; an unset one is 0 in tests."""
     return value.replace("$", "").replace("`", "")
 
 

@@ -1,4 +1,4 @@
-"""The flow of a script: conditions, loops, branches that may be taken or not."""
+"""The control flow of a script: conditions, loops, branches that may be taken or not."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -15,11 +15,11 @@ from launcher.scripts.bash.words import Words
 _ROUNDS = 2_000  # of one loop
 
 Way = Callable[[], bool | None]
-"""A part of a script that can be followed; returns whether it succeeds, None if unknown."""
+"""A part of a script to follow; returns whether it succeeds, None if unknown."""
 
 
 class Control(ABC):
-    """Walks the tree of a script with its present state."""
+    """Walks the tree of a script with its current state."""
 
     state: State
     budget: Budget
@@ -111,7 +111,7 @@ class Control(ABC):
         return found
 
     def _perhaps(self, run: Way, reason: str) -> None:
-        """Follows a part that may run or not, and keeps the values that are the same in both cases."""
+        """Follows a part that may run or not; keeps values that are equal in both cases."""
         self._fork([run, lambda: True], reason)
 
     def _if(self, branches: list[tuple[tree.Sequence, tree.Sequence]], otherwise: tree.Sequence) -> bool | None:
@@ -125,9 +125,9 @@ class Control(ABC):
         return None
 
     def _fork(self, ways: list[Way], reason: str) -> None:
-        """Follows every way from here, and keeps the values on which the continuing ways agree.
+        """Follows every way from here; keeps values on which the continuing ways agree.
 
-        The state of a way that leaves a loop or a function waits in `early` for its end.
+        The state of a way that leaves a loop or function waits in `early` for its end.
         """
         before, ends, exits = self.state.copy(), [], []
         for way in ways:
@@ -155,9 +155,9 @@ class Control(ABC):
             self.state.started += [replace(each, because=(*each.because, reason)) for each in lost]
 
     def _joined(self, kind: type[Return] | type[Leave], since: int, *, ended: bool) -> list[Return | Leave]:
-        """Joins the states that waited for the end of a loop or a function, and keeps their common values.
+        """Joins the states that waited for the end of a loop or function; keeps their common values.
 
-        With `ended`, the other way ended the script and does not count.
+        `ended`: the other way ended the script and does not count.
         """
         mine = [each for each in self.early[since:] if isinstance(each[0], kind)]
         self.early[since:] = [each for each in self.early[since:] if not isinstance(each[0], kind)]

@@ -1,4 +1,4 @@
-"""Programs that run a command in another way or elsewhere, as in a container or a job, and that command."""
+"""Programs that run a command in another way or elsewhere, as in a container or a job."""
 
 import re
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ def inner(words: Sequence[str]) -> list[str]:
 
 
 def operand(words: Sequence[str]) -> tuple[int, bool]:
-    """The place of a shell's script among its words, and whether that is its text (`-c`)."""
+    """The index of a shell's script among its words, and whether it is the text (`-c`)."""
     at = 1
     while at < len(words) and words[at][:1] in ("-", "+") and words[at] != "-":
         if re.fullmatch(r"-[a-zA-Z]*c", words[at]):
@@ -56,7 +56,7 @@ def operand(words: Sequence[str]) -> tuple[int, bool]:
 
 
 def unwrapped(words: list[str]) -> list[str]:
-    """The command behind `nohup`, `timeout 10`, `env A=1` and their kind."""
+    """The command after `nohup`, `timeout 10`, `env A=1` and similar words."""
     while words and words[0].rpartition("/")[2] in (*WRAPPERS, "env"):
         name, words = words[0].rpartition("/")[2], words[1:]
         while words and (words[0].startswith("-") or (name == "env" and "=" in words[0])):

@@ -1,7 +1,7 @@
-"""Marks inside a value for what is not known, and the bounds of reading.
+"""Marks inside a value for unknown parts, and limits of reading.
 
-A value with a mark goes through assignments, arrays and quotes like any other, so that the values
-made of it have the mark. An unset variable is empty for the script, but worth a question where it is a setting.
+A marked value goes through assignments, arrays and quotes like any other, so that derived values are also marked. An
+unset variable is empty for the script, but requires a question if used in a setting.
 """
 
 import re
@@ -20,12 +20,12 @@ _REASON = 200
 
 
 def unmarked(text: str) -> str:
-    """A script's text without characters that are used as marks."""
+    """A script's text without characters used as marks."""
     return _STRAY.sub("", text)
 
 
 def unknown(reason: str) -> str:
-    """A value that is known only when the script runs."""
+    """A value known only at run time."""
     why = " ".join(_MARK.sub("", reason).split())[:_REASON]
     return f"{_UNKNOWN}{why.replace(' ', _BLANK)}{_END}"  # a mark is one word
 
@@ -36,12 +36,12 @@ def unset(name: str) -> str:
 
 
 def is_unknown(text: str) -> bool:
-    """Whether a part of the value is not known; an unset variable is."""
+    """Whether a part of the value is unknown, such as an unset variable."""
     return _UNKNOWN in text
 
 
 def is_marked(text: str) -> bool:
-    """Whether there is any mark in the value."""
+    """Whether the value has any mark."""
     return _UNKNOWN in text or _UNSET in text
 
 
@@ -56,7 +56,7 @@ def without_unset(text: str) -> str:
 
 
 def as_script(text: str) -> str:
-    """A value as the text of a script: marks become expansions that yield the same marks again."""
+    """A value as script text: marks become expansions that yield the marks again."""
 
     def expansion(found: re.Match[str]) -> str:
         inside = found[2].replace(_BLANK, " ")
@@ -66,7 +66,7 @@ def as_script(text: str) -> str:
 
 
 def reasons(text: str) -> list[str]:
-    """Why parts of the value are not known, such as `$(date)`."""
+    """Why parts of the value are unknown, such as `$(date)`."""
     return [found[2].replace(_BLANK, " ") for found in _MARK.finditer(text) if found[1] == _UNKNOWN]
 
 
@@ -76,31 +76,31 @@ def unset_names(text: str) -> list[str]:
 
 
 def derived(*sources: str) -> str:
-    """A mark for an unknown value that was computed from marked values."""
+    """A mark for an unknown value computed from marked values."""
     found = [why for text in sources for why in (*reasons(text), *(f"${name}" for name in unset_names(text)))]
     return unknown(", ".join(dict.fromkeys(found)) or "?")
 
 
 def kept(*sources: str) -> str:
-    """The marks of unset variables in values, for values computed from them."""
+    """The unset-variable marks in values, for values computed from them."""
     return "".join(unset(name) for name in dict.fromkeys(name for text in sources for name in unset_names(text)))
 
 
 class Budget:
-    """What may be spent on one script. Every method raises UserError when it is used up."""
+    """Limits of work for one script. Every method raises UserError beyond them."""
 
     def __init__(self) -> None:
         self._steps, self._letters, self.depth = _STEPS, _LETTERS, 0
 
     def step(self, letters: int = 0) -> None:
-        """Counts one command or expansion, and the `letters` that it reads, against the limits."""
+        """Counts one command or expansion with `letters` characters."""
         self._steps -= 1
         self._letters -= letters
         if self._steps < 0 or self._letters < 0:
             raise UserError("the script takes too long to read; it has loops or expansions that do not end")
 
     def made(self, text: str) -> str:
-        """Counts a new value against the limit, and returns it."""
+        """Counts a new value, and returns it."""
         self._letters -= len(text)
         if len(text) > _LONGEST or self._letters < 0:
             raise UserError(f"the script builds a value of more than {_LONGEST:,} characters")

@@ -6,7 +6,7 @@ from launcher.scripts.bash.marks import Budget
 
 _STAR, _ANY = "*", "?"
 Pattern = tuple[tuple[str, str], ...]
-"""Its parts: ("*", ""), ("?", ""), ("=", letter), ("[", letters), ("!", letters of which it is none)."""
+"""Its parts: ("*", ""), ("?", ""), ("=", letter), ("[", letters), ("!", excluded letters)."""
 
 
 def compiled(pieces: Iterable[tuple[str, bool]]) -> Pattern:
@@ -57,7 +57,7 @@ def _fits(part: tuple[str, str], letter: str) -> bool:
 
 
 def ends(pattern: Pattern, text: str, start: int, budget: Budget) -> list[int]:
-    """Every place where a match that begins at `start` can end, in order."""
+    """The possible ends of a match that begins at `start`, in order."""
     budget.step(len(pattern) * (len(text) - start + 1))
     places = {start}
     for part in pattern:
@@ -71,12 +71,12 @@ def ends(pattern: Pattern, text: str, start: int, budget: Budget) -> list[int]:
 
 
 def matches(pattern: Pattern, text: str, budget: Budget) -> bool:
-    """Whether the pattern is the whole text."""
+    """Whether the pattern matches the whole text."""
     return len(text) in ends(pattern, text, 0, budget)
 
 
 def cut(text: str, operator: str, pattern: Pattern, budget: Budget) -> str:
-    """The text without the beginning (`#`) or the end (`%`) that matches; doubled: the longest."""
+    """The text without the beginning (`#`) or end (`%`) that matches; doubled: the longest match."""
     if operator[0] == "#":
         found = ends(pattern, text, 0, budget)
         return text[found[-1] if len(operator) > 1 else found[0] :] if found else text

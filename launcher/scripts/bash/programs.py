@@ -1,4 +1,4 @@
-"""Computes the output of small programs in scripts, such as counts, ranges and parts of text, without running them."""
+"""Computes the output of small programs in scripts (counts, ranges, parts of text) without running them."""
 
 import posixpath
 import re
@@ -12,7 +12,7 @@ _MOST = 10_000  # lines of a range
 
 
 def printed(words: list[str], given: str, folder: str) -> str | None:
-    """The output of a program for its arguments and its input; None where it is not known."""
+    """The output of a program for its arguments and input; None if unknown."""
     name, args = words[0].rpartition("/")[2], words[1:]
     found = _PROGRAMS.get(name)
     if found is None:
@@ -28,7 +28,7 @@ def printed(words: list[str], given: str, folder: str) -> str | None:
 
 
 def formatted(args: list[str]) -> str | None:
-    """`printf`, whose format is used again until the arguments are used up."""
+    """`printf`; the format is repeated until the arguments are used up."""
     if not args:
         return ""
     layout, rest = _unescaped(args[0]), args[1:]
@@ -57,7 +57,7 @@ def echoed(args: list[str]) -> str:
 
 
 def located(folder: str, path: str) -> str:
-    """A path as seen from the script's folder, without `..`."""
+    """A path seen from the script's folder, without `..`."""
     return path if path.startswith("~") else posixpath.normpath(posixpath.join(folder, path))
 
 

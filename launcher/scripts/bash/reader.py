@@ -1,7 +1,7 @@
 """Finds the programs that a script would start, without running it.
 
-Assignments, arrays, functions, conditions, loops, option parsers and what small programs compute are followed. Values
-that only a run can compute (`$(date)`, whether a server answers) become marks in the values that depend on them.
+Follows assignments, arrays, functions, conditions, loops, option parsers and small programs. Values known only at run
+time (`$(date)`, whether a server answers) become marks in the values that depend on them.
 """
 
 import contextlib
@@ -38,10 +38,10 @@ class Read:
 def read(
     text: str, folder: str, path: str, args: Sequence[str], environ: Mapping[str, str], answers: Mapping[str, str]
 ) -> Read:
-    """The programs that the script `text` starts when it is run in `folder`, called `path`, with `args` and `environ`.
+    """The programs that the script `text` starts when run in `folder`, named `path`, with `args` and `environ`.
 
-    `answers` are variables as in `environ`, which also replace values that the script draws at random or that only a
-    run can compute. Raises UserError for a script that is too large or does not end.
+    `answers`: variables as in `environ`, which also replace random values and values known only at run time. Raises
+    UserError for a script that is too large or does not end.
     """
     variables = {**environ, **answers, "PWD": folder, "0": path, "OPTIND": "1"}
     state = State(variables, folder, args=list(args), fixed=frozenset(answers))
@@ -52,7 +52,7 @@ def read(
 
 
 class _Reader(Control, Runner):
-    """Walks the tree of a script. `out` collects what it prints."""
+    """Walks the tree of a script. `out` collects its output."""
 
     def __init__(self, state: State) -> None:
         self.state, self.budget = state, Budget()
@@ -67,7 +67,7 @@ class _Reader(Control, Runner):
         self._asking = 0
 
     def script(self, text: str) -> None:
-        """All of a script, up to its `exit`."""
+        """Follows a whole script, up to its `exit`."""
         try:
             self.source(text)
         except (Exit, Return, Leave):
@@ -191,7 +191,7 @@ class _Reader(Control, Runner):
         self.words.assign(name, value)
 
     def _write(self, to: tree.Redirection) -> None:
-        """Keeps the text of a file that the script writes, which it may run later."""
+        """Keeps the text of a file that the script writes and may run later."""
         text, path = "".join(self.out), self.words.one(to.word)
         if text and not marks.is_unknown(text + path):
             path = programs.located(self.state.folder, marks.plain(path))
@@ -241,8 +241,8 @@ class _Reader(Control, Runner):
         return None if self._asking else True
 
     def _other_script(self, words: list[str], *, foreign: bool = False) -> bool:
-        """Follows `bash other.sh`, `bash -c text` and `bash <<EOF`; returns whether it was one of them and exists. A
-        foreign script does not get the variables.
+        """Follows `bash other.sh`, `bash -c text` and `bash <<EOF`; returns whether it was one and exists. A foreign
+        script does not get the variables.
         """
         shell = launchers.name_of(words) in launchers.SHELLS
         at, is_text = launchers.operand(words) if shell else (0, False)
@@ -270,7 +270,9 @@ class _Reader(Control, Runner):
         return True
 
     def _launched(self, words: list[str]) -> bool:
-        """Follows `docker run IMAGE bash -c text`, `sbatch --wrap=text` and their kind; returns whether it was one."""
+        """Reads the command inside `docker run IMAGE bash -c text`, `sbatch --wrap=text`, ...; returns False for other
+        commands.
+        """
         command = launchers.inner(words)
         if not command:
             return False
@@ -309,7 +311,7 @@ class _Reader(Control, Runner):
         return self.state.status
 
     def file(self, path: str) -> str | None:
-        """The text of another script; None if there is none."""
+        """The text of another script; None without one."""
         if path in self.written:
             return self.written[path]
         try:
@@ -321,7 +323,7 @@ class _Reader(Control, Runner):
 
 
 class _Apart:
-    """A subshell: its variables are dropped at its end, the programs that it starts are kept."""
+    """A subshell: drops its variables at its end, and keeps the programs that it starts."""
 
     def __init__(self, reader: _Reader, *, keep_started: bool = True) -> None:
         self._reader, self._keep = reader, keep_started

@@ -7,7 +7,7 @@ BLANK = " \t\u00a0"
 """Blanks between words; the no-break space of web pages counts as one, although a shell disagrees."""
 
 TORN = re.compile(rf"\\[{BLANK}]+(?:#[^\n]*)?\n")
-"""A backslash that does not continue the line because of blanks after it, so that a shell ends the command."""
+"""A backslash followed by blanks, which does not continue the line, so that a shell ends the command."""
 
 _ENDS = f"{BLANK}\n;&|()<>"
 _RANGE = re.compile(r"(-?\d{1,6})\.\.(-?\d{1,6})(?:\.\.(-?\d{1,4}))?|([A-Za-z])\.\.([A-Za-z])")
@@ -61,7 +61,7 @@ def past(text: str, at: int, opening: str) -> int:
 
 
 def _past(text: str, at: int, first: str) -> int:
-    """Iterative, so that nesting needs no stack; `open_` has the open brackets and quotes."""
+    """Iterative, so that deep nesting needs no stack; `open_`: the open brackets and quotes."""
     open_ = [first]
     while at < len(text):
         letter, inner = text[at], open_[-1]
@@ -100,7 +100,7 @@ def _past_ansi(text: str, at: int) -> int:
 
 
 def words_of(raw: str) -> list[str]:
-    """`{a,b}` and `{1..3}` outside of quotes, each as a word of its own."""
+    """`{a,b}` and `{1..3}` outside of quotes, as separate words."""
     at, start = 0, -1
     depth = 0
     commas: list[int] = []

@@ -1,4 +1,4 @@
-"""The variables that a script has set so far, and the programs that it has started."""
+"""The variables and started programs of a script so far."""
 
 import copy
 from collections.abc import Mapping
@@ -10,11 +10,10 @@ from launcher.scripts.bash.tree import Node
 
 @dataclass(frozen=True)
 class Started:
-    """A program that the script starts: its words, the variables that the script exports to it, its folder.
+    """A program that the script starts: its words, exported variables and folder.
 
-    Words can have marks (`marks`): parts that are known only when the script runs. `because` names the unknown
-    conditions on which it is started; `within` are the commands of the launchers around it, outermost first; `above` is
-    the line before it in `script`, the file that has it.
+    Words can have marks (`marks`): parts known only at run time. `because`: the unknown conditions of its start.
+    `within`: commands of the launchers around it, outermost first. `above`: the line before it in `script`, its file.
     """
 
     argv: tuple[str, ...]
@@ -55,11 +54,11 @@ class State:
         vars(self).update(vars(other.copy()))
 
     def env(self) -> dict[str, str]:
-        """The exported variables that the script has set itself."""
+        """Exported variables set by the script itself."""
         return {name: self.variables[name] for name in sorted(self.exported) if name in self.variables}
 
     def merge(self, other: "State", reason: str) -> None:
-        """Keeps the values common to both; differing ones become unknown for that reason."""
+        """Keeps common values; differing ones become unknown for this reason."""
         for name in {*self.variables, *other.variables}:
             mine, theirs = self.variables.get(name), other.variables.get(name)
             if mine != theirs and not (plain(mine or "") == plain(theirs or "") == "" and mine is not None):

@@ -15,7 +15,7 @@ _DEEPEST = 50
 
 
 class Parser:
-    """Reads `text` from its beginning. `notes` says where the text of a web page was corrected."""
+    """Reads `text` from its beginning. `notes`: corrections to the text of a web page."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text.replace("\r\n", "\n"), 0
@@ -33,7 +33,7 @@ class Parser:
         return found
 
     def _list(self, *ends: str) -> tree.Sequence:
-        """Commands up to one of the words in `ends`, which stays, or up to the end of an outer part."""
+        """Commands up to one of the words in `ends`, which stays, or the end of an outer part."""
         found = tree.Sequence()
         self._depth += 1
         while self._depth < _DEEPEST:

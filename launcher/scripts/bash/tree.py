@@ -16,7 +16,7 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Redirection:
-    """`>file`, `<<<word`; for a here-document, `word` is the text, and `literal` means that nothing in it expands."""
+    """`>file`, `<<<word`; for a here-document, `word` is the text; `literal`: nothing in it expands."""
 
     operator: str
     word: str
@@ -25,7 +25,7 @@ class Redirection:
 
 @dataclass
 class Simple:
-    """Assignments (also arrays of `declare`), words and redirections; `above` is the line of text before it."""
+    """Assignments (also arrays of `declare`), words and redirections; `above`: the previous line of text."""
 
     assignments: list[Assignment] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
@@ -42,7 +42,7 @@ class Pipeline:
 
 @dataclass
 class Chain:
-    """Pipelines that `&&` and `||` connect; the first has no operator."""
+    """Pipelines connected by `&&` and `||`; the first has no operator."""
 
     parts: "list[tuple[str, Node]]"
 
@@ -60,7 +60,7 @@ class If:
 
 @dataclass
 class For:
-    """`for NAME in WORDS`; without words those of "$@"."""
+    """`for NAME in WORDS`; without words, "$@"."""
 
     name: str
     words: list[str] | None

@@ -1,4 +1,4 @@
-"""Expands a word of a script into the words that a program gets: quotes, variables, arrays, substitutions."""
+"""Expands a word of a script into the words for a program: quotes, variables, arrays, substitutions."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -45,11 +45,11 @@ class Words:
         return self.budget.made(text)
 
     def pattern(self, raw: str) -> patterns.Pattern:
-        """The word as a pattern; what is quoted in it is plain."""
+        """The word as a pattern; quoted parts match literally."""
         return patterns.compiled((marks.plain(piece.text), piece.kind == "quoted") for piece in self._pieces(raw))
 
     def text(self, raw: str) -> str:
-        """The text of a here-document, or of arithmetic: as between double quotes, which stay."""
+        """The text of a here-document or of arithmetic: as between double quotes, which stay."""
         return self.budget.made("".join(piece.text for piece in self._double(raw, ends=False)))
 
     def number(self, raw: str) -> int | None:
@@ -164,7 +164,7 @@ class Words:
         yield from pieces
 
     def _double(self, inside: str, *, ends: bool = True) -> Iterator[_Piece]:
-        """Expands text between double quotes, up to the closing one; `ends=False`: the whole text, quotes included."""
+        """Expands text up to the closing double quote; `ends=False`: the whole text, quotes included."""
         at = 0
         while at < len(inside):
             letter = inside[at]
@@ -294,7 +294,7 @@ class Words:
         yield _Piece(marks.unknown(f"${{{name}{rest}}}") if found is None else found, kind)
 
     def _word(self, raw: str, kind: str) -> Iterator[_Piece]:
-        """The word after `:-`; between double quotes only inner double quotes are removed."""
+        """The word after `:-`; between double quotes, only inner double quotes are removed."""
         if kind == "quoted":
             yield from self._double(re.sub(r'(?<!\\)"', "", raw))
             return
@@ -302,7 +302,7 @@ class Words:
             yield _Piece(piece.text, "value") if piece.kind == "given" else piece
 
     def _operated(self, value: str, rest: str) -> str | None:
-        """`#`, `%` (a beginning or an end cut off), `/` (replaced), `^`, `,` (upper or lower case), `:` (a part)."""
+        """`#`, `%` (removes beginning or end), `/` (replaces), `^`, `,` (upper or lower case), `:` (a part)."""
         if marks.is_unknown(value):
             return marks.derived(value)
         if left := marks.kept(value):

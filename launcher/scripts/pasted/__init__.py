@@ -1,5 +1,5 @@
-"""Splits a pasted text, such as a whole issue thread, into the parts that other modules read: the log in it, the
-commands that start veRL (most reliable first), and the versions that it states.
+"""Splits a pasted text, such as a whole issue thread, into parts for other modules: the log in it, the commands that
+start veRL (most reliable first), and the stated versions.
 """
 
 import re
@@ -15,7 +15,7 @@ from launcher.scripts.pasted.blocks import Block, blocks, clean_lines, is_open, 
 from launcher.scripts.pasted.commands import STARTS, listed, spans, straightened, traced, typed
 
 LARGEST = 4 << 20
-"""Characters of a pasted text."""
+"""Maximum characters of a pasted text."""
 
 _ENDS = "the lines end with CR LF, which bash refuses: remove them with `sed -i 's/\\r$//'` before you run the script"
 _SETTING = re.compile(r"\s*(?:#|(?:export|declare|set|cd|source|conda|unset|ulimit|module)\b|[A-Za-z_]\w*=|\.\s|\Z)")
@@ -23,7 +23,7 @@ _SETTING = re.compile(r"\s*(?:#|(?:export|declare|set|cd|source|conda|unset|ulim
 
 @dataclass(frozen=True)
 class Command:
-    """A shell text that starts veRL, and where it comes from."""
+    """A shell text that starts veRL, and its origin."""
 
     text: str
     notes: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class Pasted:
 
 
 def check_size(text: str) -> None:
-    """Raises UserError for a text that is too large to be pasted."""
+    """Raises UserError for a pasted text that is too large."""
     if len(text) > LARGEST:
         raise UserError(
             f"the pasted text is larger than {LARGEST >> 20} Mi characters",
@@ -48,14 +48,14 @@ def check_size(text: str) -> None:
 
 
 def read(text: str) -> Pasted:
-    """The parts of a pasted text. Raises UserError for one that is too large."""
+    """The parts of a pasted text. Raises UserError if it is too large."""
     check_size(text)
     lines = clean_lines(text)
     return Pasted(_log(lines), tuple(_commands(lines)), mentions.stated("\n".join(lines)))
 
 
 def commands(text: str) -> list[Command]:
-    """The commands in a text, the most reliable first; without any, the text itself. Raises as `read`."""
+    """The commands in a text, most reliable first; without any, the text itself. Raises as `read`."""
     check_size(text)
     lines = clean_lines(text)
     found = list(_commands(lines)) or [Command("\n".join(lines))]
@@ -80,7 +80,7 @@ def _straight(command: Command) -> Command:
 
 
 def _script(lines: list[str]) -> Command | None:
-    """The first block that starts veRL, after the settings from blocks before it."""
+    """The first block that starts veRL, after the settings in earlier blocks."""
     before: list[Block] = []
     starts: list[Block] = []
     for block in blocks(lines):
@@ -104,7 +104,7 @@ def _script(lines: list[str]) -> Command | None:
 
 
 def _log(lines: list[str]) -> str:
-    """The output of veRL in a text, or that of another program with an error, in its lines."""
+    """veRL's output in a text, or another program's with an error, in its lines."""
     for kept in (without_prose(lines), lines):
         log = redact("\n".join(kept))
         if is_verl_output(partial(list, [log.encode()])):

@@ -1,6 +1,6 @@
-"""A pasted text without the marks of mails and web pages, cut into blocks of shell text, output and prose.
+"""A pasted text without marks of mails and web pages, in blocks of shell text, output and prose.
 
-No line is removed, only emptied, so that the numbers of lines stay those of the pasted text.
+Lines are emptied, never removed, so that line numbers stay.
 """
 
 import re
@@ -49,12 +49,12 @@ class Block:
 
     @property
     def text(self) -> str:
-        """Its lines after as many empty lines as there are lines before it, so that line numbers stay."""
+        """Its lines after the same number of empty lines as there are lines before it, so that line numbers stay."""
         return "\n" * self.start + "\n".join(self.lines)
 
 
 def clean_lines(text: str) -> list[str]:
-    """The lines of a pasted text without escapes, invisible characters and quote marks of mails."""
+    """The lines of a pasted text without escapes, invisible characters and mail quote marks."""
     lines = inert(text.replace("\r\n", "\n").replace("\r", "\n")).split("\n")
     for _ in range(_DEEPEST):  # `> ` marks quotes, or a shell's continuation after a backslash
         found = list(lines)
@@ -73,14 +73,14 @@ def clean_lines(text: str) -> list[str]:
 
 
 def blocks(lines: Sequence[str]) -> list[Block]:
-    """The text's blocks in their order."""
+    """The text's blocks, in order."""
     if next((line for line in lines if line.strip()), "").startswith("#!"):
         return [Block("shell", 0, tuple(lines))]  # a script, whatever its here-documents contain
     return [block for fenced, start, part in _fences(list(lines)) for block in _divided(part, start, fenced)]
 
 
 def without_prose(lines: Sequence[str]) -> list[str]:
-    """The lines with fences, and sentences between them, emptied; all lines without fences: sentences may be output."""
+    """The lines with fences, and sentences between them, emptied; unchanged without fences: sentences may be output."""
     found = ["" if _FENCE.match(line) else line for line in lines]
     for block in blocks(lines) if found != list(lines) else ():
         if block.kind == "prose":
@@ -141,7 +141,7 @@ def _fences(lines: list[str]) -> Iterator[tuple[bool, int, list[str]]]:
 
 
 def _divided(lines: list[str], start: int, fenced: bool) -> Iterator[Block]:
-    """Divides one part into blocks; lines inside an open quote or here-document are not divided."""
+    """Divides one part into blocks; lines inside an open quote or here-document stay together."""
     kind: Kind = "shell"
     found: list[str] = []
     begin, command = start, ""
@@ -171,7 +171,7 @@ def _kind_of(line: str, fenced: bool, after: Kind) -> Kind:
 
 
 def _is_prose(line: str) -> bool:
-    """Whether a line reads as a sentence: words, and none of a shell's signs."""
+    """Whether a line is a sentence: words without shell characters."""
     words = line.split()
     if len(words) < 3 or words[0].lower() in _SAYS or re.search(r"[=|;<>\\{}$]|&&|\s--?\w", line):
         return False

@@ -60,7 +60,7 @@ def typed(block: Block) -> Block:
 
 
 def traced(lines: Sequence[str]) -> str:
-    """The commands that `set -x` printed, which have all values; "" if none of them starts veRL."""
+    """The commands printed by `set -x`, with all values; "" if none starts veRL."""
     found = [""] * len(lines)
     for at, line in enumerate(lines):
         match = _TRACED.match(line)
@@ -78,7 +78,7 @@ def traced(lines: Sequence[str]) -> str:
 
 
 def _unwrapped(lines: Sequence[str], at: int, words: str) -> Iterator[str]:
-    """A traced command, joined from the lines into which a terminal has cut it."""
+    """A traced command, joined from lines wrapped by a terminal."""
     yield words
     for line in lines[at + 1 : at + 60]:
         if is_open(words):
@@ -115,7 +115,7 @@ def listed(text: str) -> str:
 
 
 def _words(text: str) -> list[str]:
-    """The strings of a list as Python prints it; it may be cut off."""
+    """The strings of a Python list, which may be truncated."""
     found = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of escapes that Python does not know

@@ -1,4 +1,4 @@
-"""Versions of packages and other frameworks that a pasted text mentions.
+"""Versions of packages and other frameworks mentioned in a pasted text.
 
 A version can be in a line of pip, in veRL's issue form, or in a sentence. A framework other than veRL, or another
 program of veRL, is recognized by its command.
@@ -24,7 +24,7 @@ _SECTION = re.compile(
 
 
 def stated(text: str) -> dict[str, str]:
-    """Version by package, as `doctor` names it; the first one stated counts."""
+    """Version by package, named as in `doctor`; the first one stated counts."""
     found: dict[str, str] = {}
     pairs = [(match.start(), match[1], match[2]) for match in _SECTION.finditer(text)]
     pairs += [(match.start(), match["name"], match["version"]) for match in _STATED.finditer(text)]
@@ -57,5 +57,5 @@ def _frameworks() -> tuple[Framework, ...]:
 
 
 def recognized(text: str) -> Framework | None:
-    """The framework to which a text's command belongs; None for one that is not known."""
+    """The framework of a text's command; None if unknown."""
     return next((each for each in _frameworks() if re.search(each.sign, text, re.MULTILINE)), None)

@@ -1,4 +1,4 @@
-"""GSM8K with a part of the reward for the form of the answer: 0.75 for the right result, 0.25 for shown steps.
+"""GSM8K with a part of the reward for the answer's form: 0.75 for the right result, 0.25 for shown steps.
 
 Below about 0.7 for the result, a model learns the form instead. Copy this file, change the weights, and try it with
 `ppo-tui check --reward FILE` before a run.
@@ -20,8 +20,8 @@ def compute_score(
 ) -> dict[str, float]:
     """The score of one response, from 0 to 1, and its parts.
 
-    veRL trains on `score`; `acc` becomes the main metric of its validation, `form` is logged next to it. Every
-    response gets the same keys, because veRL refuses to log them otherwise.
+    veRL trains on `score`; `acc` is the main metric of its validation, `form` is also logged. Every response gets the
+    same keys, because veRL refuses to log different ones.
     """
     accuracy = float(_number(answer(solution_str)) == _number(ground_truth) is not None)
     form = form_of(solution_str)
@@ -29,7 +29,7 @@ def compute_score(
 
 
 def answer(response: str) -> str | None:
-    """The last number after `####`; without one, the last number at all; without any, None."""
+    """The last number after `####`; without one, the last number; otherwise None."""
     found = _MARKED.findall(response) or _ANY.findall(response)
     return found[-1] if found else None
 

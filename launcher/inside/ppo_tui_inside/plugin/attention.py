@@ -1,9 +1,9 @@
 """Attention without flash-attn.
 
-veRL's critic loader requests flash_attention_2 regardless of the configuration (0.4.1 to 0.9.1),
-and the actor does so by default. Without the flash-attn package, whose wheels fit few machines, a PPO run
-fails because of that after minutes of start-up. Here a model that asks for it is loaded with PyTorch's scaled
-dot-product attention (sdpa) instead: the same result, slower on long sequences.
+veRL's critic loader requests flash_attention_2 regardless of the configuration (0.4.1 to 0.9.1), and so does the actor
+by default. Without the flash-attn package, whose wheels fit few machines, a PPO run fails after minutes of start-up.
+Here a model that requests it is loaded with PyTorch's scaled dot-product attention (sdpa) instead: the same result,
+slower on long sequences.
 """
 
 import functools
@@ -19,7 +19,7 @@ FLASH, SDPA = "flash_attention_2", "sdpa"
 
 
 def install() -> None:
-    """Wraps the one method through which veRL loads every actor, reference and critic."""
+    """Wraps the one method with which veRL loads every actor, reference and critic."""
     try:
         from transformers.modeling_utils import PreTrainedModel
 
@@ -57,9 +57,9 @@ def _replacement() -> dict[str, str]:
 
 
 def _flash_attention_works() -> bool:
-    """Whether transformers would accept flash_attention_2, and its kernels load.
+    """Whether transformers accepts flash_attention_2, and its kernels load.
 
-    transformers only looks for the package; a wheel made for another torch is there and fails to import.
+    transformers only looks for the package; a wheel for another torch is present but fails to import.
     """
     if os.environ.get("VERL_PLATFORM", "").strip().lower() == "cpu":
         return False

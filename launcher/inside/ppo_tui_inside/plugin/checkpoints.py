@@ -1,15 +1,15 @@
 """Checkpoints: a run saves one on request, and continues from one with its own settings.
 
-The supervisor requests a checkpoint with the file `save-now` next to the metrics of the attempt: veRL has no way to ask
-from outside. veRL's v1 loop (`trainer/ppo/v1/trainer_base.py: PPOTrainer.fit`) saves every `save_freq` steps and at
-the end, just after `_stop_profiling`. The other one, since 0.5 (`trainer/ppo/ray_trainer.py`), also saves when its
-machine is about to be taken away (`should_save_ckpt_esi`), as long as `save_freq` is above 0. veRL 0.4 has neither.
+The supervisor requests a checkpoint with the file `save-now` next to the metrics of the attempt, as veRL accepts no
+requests from outside. veRL's v1 loop (`trainer/ppo/v1/trainer_base.py: PPOTrainer.fit`) saves every `save_freq` steps
+and at the end, just after `_stop_profiling`. The other one, since 0.5 (`trainer/ppo/ray_trainer.py`), also saves when
+its machine is about to expire (`should_save_ckpt_esi`), if `save_freq` is above 0. veRL 0.4 has neither.
 
 An FSDP checkpoint of veRL (0.4.1 to 0.9.1) has the optimizer's parameter groups, with learning rate, weight decay and
 betas, and the scheduler's base rates. Loading it (`utils/checkpoint/fsdp_checkpoint_manager.py:
-FSDPCheckpointManager.load_checkpoint`) puts them over those of the configuration: without a message, a run resumed with
+FSDPCheckpointManager.load_checkpoint`) overwrites those of the configuration: without a message, a run resumed with
 another `optim.lr` continued with the old one. With unchanged settings, the values set here equal the loaded ones.
-Megatron's own loader already lets the configuration win.
+Megatron's own loader already prefers the configuration.
 """
 
 import functools
@@ -25,7 +25,7 @@ RATES = ("lr", "initial_lr")  # of a parameter group; the scheduler sets them by
 
 
 def install() -> None:
-    """Patches veRL; does nothing if veRL has none of these modules."""
+    """Patches veRL; does nothing without these modules."""
     after_import("verl.trainer.ppo.ray_trainer", save_like_before_expiry)
     after_import("verl.trainer.ppo.v1.trainer_base", save_after_step)
     after_import("verl.utils.checkpoint.fsdp_checkpoint_manager", keep_settings)
@@ -44,14 +44,14 @@ def asked() -> bool:
 
 
 def save_like_before_expiry(module: ModuleType) -> None:
-    """Handles a request as if the machine were about to be taken away."""
+    """Handles a request as if the machine were about to expire."""
     expires = getattr(module, "should_save_ckpt_esi", None)
     if expires is not None:
         module.should_save_ckpt_esi = lambda *args, **kwargs: asked() or expires(*args, **kwargs)  # type: ignore[attr-defined]
 
 
 def save_after_step(module: ModuleType) -> None:
-    """Saves on request, unless veRL is about to."""
+    """Saves on request, unless veRL is about to save."""
     trainer = module.PPOTrainer
     stop = getattr(trainer, "_stop_profiling", None)
     if stop is None:
@@ -68,7 +68,7 @@ def save_after_step(module: ModuleType) -> None:
 
 
 def keep_settings(module: ModuleType) -> None:
-    """Puts the configuration's settings back after a checkpoint was loaded."""
+    """Restores the configuration's settings after loading a checkpoint."""
     manager = module.FSDPCheckpointManager
     load = manager.load_checkpoint
 
@@ -83,16 +83,16 @@ def keep_settings(module: ModuleType) -> None:
 
 
 def configured(optimizer: Any, scheduler: Any) -> tuple[list[dict[str, Any]], list[float]]:
-    """The settings of each parameter group except its parameters and rate; and the base rates."""
+    """The settings of each parameter group except its parameters and rate, and the base rates."""
     groups = getattr(optimizer, "param_groups", [])
     kept = [{key: value for key, value in group.items() if key not in ("params", *RATES)} for group in groups]
     return kept, list(getattr(scheduler, "base_lrs", []))
 
 
 def put_back(optimizer: Any, scheduler: Any, before: tuple[list[dict[str, Any]], list[float]]) -> None:
-    """Sets them again, with the rate that the schedule has at the step of the checkpoint.
+    """Restores the settings, with the schedule's rate at the checkpoint's step.
 
-    A scheduler without a function of the step (none of veRL's) keeps what was loaded.
+    A scheduler without a function of the step (none of veRL's) keeps the loaded values.
     """
     settings, rates = before
     groups = getattr(optimizer, "param_groups", [])

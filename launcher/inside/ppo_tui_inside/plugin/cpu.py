@@ -1,8 +1,8 @@
 """veRL's platform "cpu": all of PPO on the host, for machines without a GPU.
 
-Ray's resource "GPU" only counts places for workers here, so a run starts Ray with as many as it has workers:
-`+ray_kwargs.ray_init.num_gpus=1`. Needs `strategy=fsdp2` (FSDP1 cannot shard on a CPU) and `rollout.name=hf`. Where
-veRL 0.9.1 and torch have no extension point, their functions are replaced.
+Ray's resource "GPU" only counts worker slots here, so a run starts Ray with one per worker:
+`+ray_kwargs.ray_init.num_gpus=1`. Needs `strategy=fsdp2` (FSDP1 cannot shard on a CPU) and `rollout.name=hf`. Functions
+of veRL 0.9.1 and torch without an extension point are replaced.
 """
 
 import functools
@@ -25,7 +25,7 @@ from .late import after_import
 
 
 def install() -> None:
-    """Makes the platform, the rollout engine "hf" and the checkpoint engine "gloo" known to veRL."""
+    """Registers the platform, the rollout engine "hf" and the checkpoint engine "gloo" with veRL."""
     from verl.workers.rollout.base import _ROLLOUT_REGISTRY
     from verl.workers.rollout.replica import RolloutReplicaRegistry
 
@@ -114,7 +114,7 @@ class CpuPlatform(PlatformBase):
 
 
 def complete_torch_cpu() -> None:
-    """veRL calls memory and random-state functions on every device module; torch.cpu lacks them."""
+    """Adds memory and random-state functions to torch.cpu, which veRL calls on every device module."""
     functions = {
         "memory_allocated": _resident,
         "memory_reserved": _resident,
@@ -130,7 +130,7 @@ def complete_torch_cpu() -> None:
 
 
 def name_cpu_backend_once() -> None:
-    """veRL asks for the backends "cpu:gloo,<device>:<backend>": the CPU twice, which torch refuses."""
+    """Fixes the backends "cpu:gloo,<device>:<backend>", which name the CPU twice, so that torch refuses them."""
     original = torch.distributed.init_process_group
 
     @functools.wraps(original)
@@ -141,7 +141,7 @@ def name_cpu_backend_once() -> None:
 
 
 def keep_memory_unpinned() -> None:
-    """The FSDP2 reference model is built with pinned memory, which needs an accelerator to pin for.
+    """Builds the FSDP2 reference model without pinned memory, which needs an accelerator.
 
     veRL's engine takes the class from verl.utils.fsdp_utils when it is imported, which is after this.
     """
@@ -161,6 +161,6 @@ def _resident(_device: Any = None) -> int:
 
 
 def _peak_resident(_device: Any = None) -> int:
-    """The most bytes this process ever had in memory."""
+    """Peak resident bytes of this process."""
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

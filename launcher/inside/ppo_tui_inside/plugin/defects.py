@@ -1,22 +1,22 @@
-"""Defects of veRL 0.9.1 in its trainers: LoRA with a critic, and the trainer separate_async.
+"""Fixes for defects in veRL 0.9.1's trainers: LoRA with a critic, and the trainer separate_async.
 
-veRL makes every adapter one of a causal language model, the critic's as well. peft asks such a model for the methods
-that generate text; a critic has none and fails at the start (no `prepare_inputs_for_generation`). Where it does not
-fail (older transformers), its value head stays at its random initial values. As a token classifier, which it is, it has
-an adapter and a head that learns. Seen on an H200 with a Qwen2 critic.
+veRL makes every adapter that of a causal language model, also the critic's. peft requires text generation methods from
+such a model; a critic has none and fails at the start (no `prepare_inputs_for_generation`). If it does not fail (older
+transformers), its value head stays at its random initial values. As a token classifier, which it is, it has an adapter
+and a head that learns. Seen on an H200 with a Qwen2 critic.
 
-With LoRA the reference is the actor without its adapter, which veRL requests by a note on the batch. The note stays
-there when the critic gets the same batch: a critic without an adapter fails (no attribute `disable_adapter`), one with
-an adapter silently answers without the weights it has learned. Seen on an H200 with a Llama critic.
+With LoRA the reference is the actor without its adapter, which veRL requests by a note on the batch. The note remains
+when the critic gets the same batch: a critic without an adapter fails (no attribute `disable_adapter`), one with an
+adapter silently answers without its learned weights. Seen on an H200 with a Llama critic.
 
-In separate_async, old log-probabilities of all mini-batches between two weight transfers come from the weights that the
-first of them began with: veRL keeps a copy of those in host memory and briefly replaces the current weights by it
-(`trainer_separate_async.py: _compute_old_log_prob`). Where FSDP2's weights are already in host memory (`param_offload`,
-or a run on a CPU) the copy is the weights themselves: putting the old ones back overwrites the current ones, so that
-all updates but the last are lost without a message.
+In separate_async, old log-probabilities of all mini-batches between two weight transfers use the weights at the start
+of the first one: veRL keeps a copy of them in host memory and briefly replaces the current weights
+(`trainer_separate_async.py: _compute_old_log_prob`). If FSDP2's weights are already in host memory (`param_offload`, or
+a run on a CPU), the copy is the weights themselves: restoring the old ones overwrites the current ones, so that all
+updates but the last are lost without a message.
 
 Without engines on the trainer's GPUs (`hybrid_engine=False`) that trainer logs a line with `flush=True`, which loggers
-do not take: it ends with "Logger._log() got an unexpected keyword argument 'flush'".
+do not accept: "Logger._log() got an unexpected keyword argument 'flush'".
 """
 
 import functools
@@ -39,7 +39,7 @@ def install() -> None:
 
 
 def adapt_critics(peft: ModuleType) -> None:
-    """Gives a model that generates no text the adapter of a token classifier."""
+    """Gives a model without text generation the adapter of a token classifier."""
     adapt = peft.get_peft_model
 
     @functools.wraps(adapt)
@@ -62,7 +62,7 @@ def _without_head(excluded: Any) -> Any:
 
 
 def keep_from_the_critic(module: ModuleType) -> None:
-    """Removes the note from the batch before the critic gets it."""
+    """Removes the note from the batch before the critic receives it."""
     trainer = getattr(module, "PPOTrainer", None)
     compute = getattr(trainer, "_compute_values", None)
     if compute is None:

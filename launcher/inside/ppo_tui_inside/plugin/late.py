@@ -1,4 +1,4 @@
-"""Changes to modules that cannot be imported yet when the plugin is loaded."""
+"""Changes to modules that are not importable yet when the plugin is loaded."""
 
 import importlib.abc
 import importlib.machinery
@@ -11,7 +11,7 @@ Change = Callable[[ModuleType], None]
 
 
 def after_import(name: str, change: Change) -> None:
-    """Applies `change` to the module `name` once it is imported, or now if it is already; never imports it itself."""
+    """Applies `change` to the module `name` after its import, or now if it is imported; never imports it itself."""
     if name in sys.modules:
         change(sys.modules[name])
     else:

@@ -1,9 +1,9 @@
-"""Rollouts that have finished are noticed sooner.
+"""Detects finished rollouts sooner.
 
-veRL's v1 trainer asks TransferQueue every 2 s whether a step has all its rollouts (0.9.0 to 0.9.1,
+veRL's v1 trainer polls TransferQueue every 2 s for all rollouts of a step (0.9.0 to 0.9.1,
 `trainer/ppo/v1/replay_buffer.py: ReplayBuffer`, the parameter `poll_interval`), so the time of each rollout is a
-multiple of 2.01 s and a step waits 1 s for nothing on average. No veRL key sets the interval. Here its default is
-shorter; a sampler of the user's that passes or sets its own interval keeps it.
+multiple of 2.01 s, and a step waits 1 s too long on average. No veRL key sets the interval. This lowers its default; a
+user's sampler that passes or sets its own interval keeps it.
 """
 
 import math
@@ -19,7 +19,7 @@ SECONDS = 0.2  # an answer about a large batch takes TransferQueue some millisec
 
 
 def install() -> None:
-    """Patches veRL; does nothing outside a run of ppo-tui, and in versions of veRL without this module or parameter."""
+    """Patches veRL; does nothing outside a run of ppo-tui, and without this module or parameter."""
     if os.environ.get(RUN):
         after_import("verl.trainer.ppo.v1.replay_buffer", look_sooner)
 
@@ -40,7 +40,7 @@ def look_sooner(module: ModuleType) -> None:
 
 
 def interval(text: str) -> float | None:
-    """Seconds between two polls; None if veRL's own interval stays."""
+    """Seconds between two polls; None to keep veRL's interval."""
     try:
         seconds = float(text) if text.strip() else SECONDS
     except ValueError:

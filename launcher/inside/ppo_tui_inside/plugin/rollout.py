@@ -1,7 +1,7 @@
 """The rollout engine "hf": transformers' generate() behind veRL's interface of a rollout server.
 
-A server is one Ray actor with its own copy of the policy. The trainer's load balancer sends it the agent
-loop's requests; the actor worker sends it the weights after each update, directly or by a checkpoint engine.
+A server is one Ray actor with its own copy of the policy. The trainer's load balancer sends it the requests of the
+agent loop; the actor worker sends it the weights after each update, directly or by a checkpoint engine.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ def _server_name(replica_rank: int) -> str:
 
 
 class Sampling(NamedTuple):
-    """How to sample; requests that agree in it are generated as one batch."""
+    """Sampling parameters; requests with equal ones form a batch."""
 
     temperature: float
     top_p: float
@@ -42,7 +42,7 @@ class Request:
 
 
 class HFServer:
-    """Gathers the requests that arrive together and samples them in one batch."""
+    """Collects simultaneous requests and samples them in one batch."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class HFServer:
         self.model_in_use = asyncio.Lock()
 
     async def ready(self) -> None:
-        """Returns once the constructor is done."""
+        """Returns after the constructor."""
 
     async def load_weights(self, state: dict[str, torch.Tensor], step: int | None) -> None:
         async with self.model_in_use:
@@ -83,7 +83,7 @@ class HFServer:
     async def generate(
         self, request_id: str, *, prompt_ids: Iterable[int], sampling_params: dict[str, Any], **_unused: Any
     ) -> TokenOutput:
-        """Samples one response; sampling parameters are named as vLLM names them."""
+        """Samples one response; sampling parameters have vLLM's names."""
         if not self.has_weights:
             raise RuntimeError("the trainer has not sent any weights to this rollout server yet")
         sampling = Sampling(
@@ -162,7 +162,7 @@ class HFServer:
         )
 
     async def sleep(self, **_unused: Any) -> None:
-        """veRL frees and rebuilds engine memory around each step; there is none here."""
+        """Does nothing: veRL frees and rebuilds engine memory around each step, and this engine has none."""
 
     wake_up = clear_kv_cache = release_kv_cache = resume_kv_cache = resume_generation = sleep
     abort_all_requests = start_profile = stop_profile = sleep
@@ -193,7 +193,7 @@ class HFReplica(RolloutReplica):
 
 
 class HFAdapter(BaseRollout):
-    """Lives in the actor worker and hands the updated weights to that worker's server."""
+    """Passes updated weights from the actor worker to its server."""
 
     server = None
     is_leader_rank = True

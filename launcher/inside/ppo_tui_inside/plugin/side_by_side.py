@@ -1,18 +1,18 @@
-"""Names and ports of their own for runs that share a host or a Ray cluster.
+"""Separate names and ports for runs that share a host or a Ray cluster.
 
-veRL hands new weights to vLLM through a socket in /tmp that is named after Ray's job id. Each run starts its own Ray,
-whose first job has the same id as every other's, so two runs on one host share the name. The sender deletes the file
-before it binds, so nothing reports this: a rollout engine waits forever, or takes the weights of the other run. The
-module of both ends requires vLLM, so it is changed when veRL imports it.
+veRL passes new weights to vLLM through a socket in /tmp named after Ray's job id. Each run starts its own Ray, whose
+first job always has the same id, so two runs on one host share the name. The sender deletes the file before it binds,
+so nothing reports this: a rollout engine waits forever, or takes the weights of the other run. The module of both ends
+requires vLLM, so it is changed when veRL imports it.
 
 TransferQueue (0.1.11, `interface.py: init`) looks for its controller by one name in one namespace of the cluster. A
-second run would find that of the first, ignore its own settings and read the other's prompts. The namespace gets a
-suffix that all processes of a run can compute: a digest of where the run writes its metrics.
+second run would find that of the first, ignore its own settings and read the other's prompts. So the namespace gets a
+suffix that all processes of a run can compute: a digest of the run's metrics path.
 
-The ranks of a worker group meet at a port that veRL asks the kernel for and gives back (`single_controller/ray/base.py:
-get_master_addr_port`). They bind it half a minute later, once they have imported veRL. In the meantime a connection of
-another run may get it, and the start fails. So veRL looks from a random port on, below those that the kernel gives to
-connections. On a cluster of several nodes veRL's choice stays: a firewall between them may count on it.
+The ranks of a worker group meet at a port that veRL gets from the kernel and releases (`single_controller/ray/base.py:
+get_master_addr_port`). They bind it half a minute later, after importing veRL. Meanwhile a connection of another run
+may get it, and the start fails. So veRL searches from a random port on, below the kernel's ports for connections. On a
+cluster of several nodes veRL's choice stays: a firewall may depend on it.
 """
 
 import functools
@@ -36,7 +36,7 @@ _PORTS, _LOOKED_AT = (20_000, 30_000), 200  # above those of Ray's workers; port
 
 
 def install() -> None:
-    """Patches veRL; does nothing outside a run of ppo-tui, and in versions of veRL without these modules."""
+    """Patches veRL; does nothing outside a run of ppo-tui, and without these modules."""
     if os.environ.get(RUN):
         after_import(_TRANSFER, separate_sockets)
         after_import("verl.single_controller.ray.base", separate_ports)
@@ -45,7 +45,7 @@ def install() -> None:
 
 
 def separate_sockets(module: ModuleType) -> None:
-    """Makes both ends of the socket put the id of the run into its name."""
+    """Makes both ends of the socket add the run's id to its name."""
     for name in _ENDS:
         end = getattr(module, name, None)
         if end is not None:
@@ -61,7 +61,7 @@ def _renaming(init: Any, run: str) -> Any:
 
 
 def separate_ports(module: ModuleType) -> None:
-    """Makes a worker group look for the port of its ranks where no connection takes it."""
+    """Makes a worker group look for its port outside of the range for connections."""
     group = getattr(module, "RayWorkerGroup", None)
     choose = getattr(group, "_get_master_addr_port", None)
     if choose is None:
@@ -77,7 +77,7 @@ def separate_ports(module: ModuleType) -> None:
 
 
 def ports() -> list[int] | None:
-    """The first port to look at and the end; None where the kernel gives nearly all ports to connections."""
+    """The first port to try and the end; None if the kernel uses nearly all ports for connections."""
     with suppress(OSError, ValueError, IndexError):
         first, end = _PORTS[0], min(_PORTS[1], int(_GIVEN.read_text().split()[0]))
         if end - first > _LOOKED_AT:
@@ -87,7 +87,7 @@ def ports() -> list[int] | None:
 
 
 def separate_queue(module: ModuleType) -> None:
-    """Makes the module look for its controller, and name it, in the run's own namespace."""
+    """Makes the module register and find its controller in the run's own namespace."""
     digest = hashlib.sha256(os.environ[METRICS].encode()).hexdigest()[:12]
     for name in ("ray", "TransferQueueController"):
         if hasattr(module, name):
@@ -95,7 +95,7 @@ def separate_queue(module: ModuleType) -> None:
 
 
 class _Renaming:
-    """A proxy for Ray, or for the class of an actor, that replaces the shared namespace by the run's own."""
+    """A proxy for Ray, or for an actor's class, that replaces the shared namespace by the run's own."""
 
     def __init__(self, of: Any, namespace: str) -> None:
         self._of, self._namespace = of, namespace

@@ -1,13 +1,13 @@
-"""Spans: what each process of a run does from when to when, one JSON line each in the run's folder `spans`.
+"""Spans: each process's work over time, one JSON line each in the run's folder `spans`.
 
 veRL times its work for rl-insight (`utils/tracking.py: RLInsightLogger.trace_state`, since 0.9), which needs three
-services. The spans are taken at that place: a real rl-insight still gets its own. rl-insight may stay off; turning it
-on would end a run with `rollout.disable_log_stats=True`. The trainer's timers (`marked_timer`) are taken as well, and
-what veRL does not time: data, agent loops, reward functions, weights, the critic's values, and micro-batches
-with their tokens.
+services. Spans are taken at that place, and a real rl-insight still gets its own. rl-insight may stay off; enabling it
+would end a run with `rollout.disable_log_stats=True`. Spans also cover the trainer's timers (`marked_timer`), and parts
+without a timer in veRL: data, agent loops, reward functions, weights, the critic's values, and micro-batches with their
+tokens.
 
-A process appends to its own file; this one and the one before it together stay below 8 MiB. What takes long is also
-noted when it begins. A missing or unwritable folder turns the spans of a process off; nothing raises.
+A process appends to its own file; with the previous one it stays below 8 MiB. Long work is also recorded at its start.
+A missing or unwritable folder disables the spans of a process; nothing raises.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ TRAINER = "trainer"
 
 
 def install() -> None:
-    """Changes nothing without a folder for spans, and in versions of veRL without these places."""
+    """Does nothing without a folder for spans, and in versions of veRL without these places."""
     if os.environ.get(SPANS, "0") in ("", "0"):
         return
     after_import("verl.utils.tracking", take_states)
@@ -63,7 +63,7 @@ class _File:
         os.register_at_fork(after_in_child=self.renew)
 
     def renew(self) -> None:
-        """A lock that nobody holds: a thread that did is not in a forked process."""
+        """Makes a new lock: in a forked process, the holder of the old one does not exist."""
         self.lock = threading.RLock()
 
     def open(self, pid: int) -> None:
@@ -94,7 +94,7 @@ _file = _File()
 
 
 def write(name: str, lane: str, start: float, end: float | None = None, more: str = "") -> None:
-    """One line. `more` are further fields as JSON: `,"step":3`."""
+    """Writes one line. `more`: further fields as JSON: `,"step":3`."""
     ended = "" if end is None else f',"end":{end:.6f}'
     with contextlib.suppress(Exception):  # of the disk, or at the end of the interpreter: the run goes on without spans
         _file.add(f'{{"name":{_quoted(name)},"lane":{_quoted(lane)},"start":{start:.6f}{ended}{more}}}\n'.encode())
@@ -106,7 +106,7 @@ def _quoted(text: str) -> str:
 
 
 class Span:
-    """A context that writes a span at its end, and at its beginning as well if it is `long`."""
+    """A context that writes a span at its end, and if `long` also at its start."""
 
     __slots__ = ("inner", "lane", "long", "more", "name", "start")
 
@@ -126,7 +126,7 @@ class Span:
 
 
 def take_states(module: ModuleType) -> None:
-    """The stages of each rank, and each response of a rollout replica."""
+    """Records the stages of each rank, and each response of a rollout replica."""
     logger: Any = getattr(module, "RLInsightLogger", None)
     own = getattr(logger, "trace_state", None)
     if own is None:
@@ -141,7 +141,7 @@ def take_states(module: ModuleType) -> None:
 
 
 def take_timers(module: ModuleType) -> None:
-    """The trainer's timers, each with the step of the trainer that calls it."""
+    """Records the trainer's timers, each with the step of the calling trainer."""
     own = getattr(module, "marked_timer", None)
     if own is None:
         return
@@ -155,25 +155,25 @@ def take_timers(module: ModuleType) -> None:
 
 
 def take_data(module: ModuleType) -> None:
-    """The trainer's data loader, and a validation, which has no timer before the first step."""
+    """Records the trainer's data loader and validation, which has no timer before the first step."""
     for method, name in (("_fetch_one_gen_batch", "data"), ("_validate", "testing")):
         _wrap(module.PPOTrainer, method, name, _trainer, _step_of)
 
 
 def take_workers(module: ModuleType) -> None:
-    """What ranks do without a state of their own."""
+    """Records work of ranks without veRL's own state."""
     for kind in ("ActorRolloutRefWorker", "TrainingWorker"):
         for method in ("update_weights", "save_checkpoint", "load_checkpoint", "infer_batch"):
             _wrap(getattr(module, kind, None), method, method, _rank)
 
 
 def take_sessions(module: ModuleType) -> None:
-    """Each sample in its agent loop, with its reward."""
+    """Records each sample in its agent loop, with its reward."""
     _wrap(getattr(module, "AgentLoopWorker", None), "_run_agent_loop", "session", _process, long=False)
 
 
 def take_rewards(module: ModuleType) -> None:
-    """Each call of the reward function, or of the reward model, for as long as it really takes."""
+    """Records each call of the reward function or model, with its true duration."""
     worker: Any = getattr(module, "RewardLoopWorker", None)
     begin = getattr(worker, "_init_reward_fn", None)
     if begin is None:
@@ -191,7 +191,7 @@ def take_rewards(module: ModuleType) -> None:
 
 
 def take_micro_batches(module: ModuleType) -> None:
-    """The micro-batches of a pass in one span: `count`, and tokens and seconds of the first ones.
+    """Records the micro-batches of a pass in one span: `count`, and tokens and seconds of the first ones.
 
     One lasts until the next begins: the loop (`FSDPEngine.forward_backward_batch`) does nothing between them.
     """
@@ -219,7 +219,7 @@ def take_micro_batches(module: ModuleType) -> None:
 
 
 def _noting(forward: Callable[..., Any]) -> Callable[..., Any]:
-    """A step of a micro-batch that notes when it begins, with the tokens of its input, padding included."""
+    """A step of a micro-batch that records its start, and the tokens of its input with padding."""
 
     @functools.wraps(forward)
     def forward_step(self: Any, micro_batch: Any, *args: Any, **kwargs: Any) -> Any:
@@ -243,7 +243,7 @@ def _wrap(
     *,
     long: bool = True,
 ) -> None:
-    """Puts a span around a method that a class itself defines."""
+    """Wraps a method defined by the class itself in a span."""
     if owner is not None and method in vars(owner):
         setattr(owner, method, _timed(vars(owner)[method], name, lane, more, long=long))
 
@@ -280,7 +280,7 @@ def _timed(
 
 
 def _rank(worker: Any) -> str:
-    """The lane of a worker, or of its engine: as `DistProfiler.annotate` calls it."""
+    """The lane of a worker or its engine, in the form of `DistProfiler.annotate`."""
     rank = getattr(getattr(worker, "profiler", None), "rank", getattr(worker, "rank", None))
     return f"rank_{os.environ.get('RANK', 0) if rank is None else rank}"
 
@@ -290,7 +290,7 @@ def _trainer(_: Any) -> str:
 
 
 def _process(_: Any) -> str:
-    """The lane of a process that has no rank."""
+    """The lane of a process without a rank."""
     return f"process_{os.getpid()}"
 
 

@@ -1,8 +1,8 @@
-"""The checkpoint engine "gloo": new weights from the trainer to rollout servers of their own, over the CPU.
+"""The checkpoint engine "gloo": sends new weights from the trainer to separate rollout servers, over the CPU.
 
-veRL's trainer separate_async sends weights by an engine of its registry, each of which requires a GPU library. This
-one broadcasts every tensor from the trainer's first worker to all rollout workers, in a gloo group that lives as
-long as one update. veRL: `verl/checkpoint_engine/base.py: CheckpointEngine, CheckpointEngineManager`.
+veRL's trainer separate_async sends weights by an engine of its registry, each of which requires a GPU library. This one
+broadcasts every tensor from the trainer's first worker to all rollout workers, in a gloo group per update. veRL:
+`verl/checkpoint_engine/base.py: CheckpointEngine, CheckpointEngineManager`.
 """
 
 import datetime
@@ -19,7 +19,7 @@ _LIMIT = datetime.timedelta(minutes=10)
 
 
 def register(base: ModuleType) -> None:
-    """Adds the engine to the registry of `base`, veRL's module, once that is imported."""
+    """Adds the engine to the registry of `base`, veRL's module, after its import."""
 
     class GlooCheckpointEngine(_Gloo, base.CheckpointEngine):  # type: ignore[name-defined, misc]
         pass
@@ -37,7 +37,7 @@ class _Gloo:
         self.group: Any = None
 
     def prepare(self) -> tuple[str, int] | None:
-        """Where the group will meet; known to the master alone."""
+        """The address where the group meets, known to the master alone."""
         if not self.is_master:
             return None
         import ray
@@ -50,7 +50,7 @@ class _Gloo:
     def build_topology(
         cls, actor_wg_world_size: int, rollout_world_size: int, metadata: list[Any]
     ) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
-        """The master and all rollout workers are the group; the trainer's other workers (rank -1) are not in it."""
+        """The group consists of the master and all rollout workers, without the trainer's other workers (rank -1)."""
 
         def of(ranks: list[int]) -> dict[str, list[Any]]:
             count = len(ranks)
@@ -70,7 +70,7 @@ class _Gloo:
         self.group = self.store = None
 
     async def send_weights(self, weights: Any, global_steps: int | None = None) -> None:
-        """Sends (name, tensor) pairs. Every worker walks the generator, as the workers gather each tensor together."""
+        """Sends (name, tensor) pairs. Every worker consumes the generator, as they gather each tensor together."""
         for name, tensor in weights:
             if self.rank == _SOURCE:
                 tensor = tensor.detach().cpu().contiguous()
@@ -87,7 +87,7 @@ class _Gloo:
             yield name, tensor
 
     def _broadcast_note(self, note: Any) -> Any:
-        """The source's note, on every worker: what comes next, or None at the end."""
+        """The source's message on every worker: the next tensor, or None at the end."""
         own = torch.frombuffer(bytearray(json.dumps(note).encode()), dtype=torch.uint8)
         length = torch.tensor([len(own)])
         self._broadcast(length)

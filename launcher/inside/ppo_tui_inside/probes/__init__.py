@@ -1,6 +1,6 @@
 """Probes answer questions of the launcher: a JSON object on stdin, another one on stdout.
 
-Each is a module that runs in a process of its own, which the launcher may kill.
+Each is a module that runs in a separate process, which the launcher may kill.
 """
 
 import importlib
@@ -16,7 +16,7 @@ Request = dict[str, Any]
 
 
 def answer(reply: Callable[[Request], Mapping[str, object]]) -> None:
-    """Reads the request and writes the reply; what loaded code prints goes to stderr."""
+    """Reads the request and writes the reply; output of loaded code goes to stderr."""
     request = json.load(sys.stdin)
     with os.fdopen(os.dup(1), "w") as out:
         os.dup2(2, 1)
@@ -24,7 +24,9 @@ def answer(reply: Callable[[Request], Mapping[str, object]]) -> None:
 
 
 def load_file(path: str) -> ModuleType:
-    """Loads by path (no relative imports), or name after `pkg://`. veRL: `verl/utils/import_utils.py: load_module`."""
+    """Loads by path (no relative imports), or by the name after `pkg://`. veRL: `verl/utils/import_utils.py:
+    load_module`.
+    """
     if path.startswith("pkg://"):
         return importlib.import_module(path.removeprefix("pkg://").replace("/", "."))
     spec = importlib.util.spec_from_file_location("custom_module", path.removeprefix("file://"))

@@ -1,9 +1,8 @@
-"""What a Ray cluster looks like from within: run by veRL's interpreter on one of its nodes, or as a job of it.
+"""Inspects a Ray cluster from within: run by veRL's interpreter on one of its nodes, or as a job.
 
 Needs the standard library and Ray. Takes a JSON object as its argument (`address`, `runtime_env`, `packages`,
 `modules`, `paths`, `patience` in seconds) and prints one line, `MARK` and a JSON object: `error`, or `ray`, `python`,
-`dashboard` and `nodes`. A node has `ip`, `total` and `free` resources and, where its probe task came to run, what
-`look` returns.
+`dashboard` and `nodes`. A node has `ip`, `total` and `free` resources and, if its probe task ran, the result of `look`.
 """
 
 import importlib
@@ -19,7 +18,7 @@ MARK = "PPO-TUI-CLUSTER "
 
 
 def look(packages: list[str], modules: list[str], paths: list[str]) -> Mapping[str, object]:
-    """Looks around in a worker of a node: versions of packages, missing modules, bytes of files (-1 of folders)."""
+    """Inspects a worker's node: versions of packages, missing modules, bytes of files (-1 for folders)."""
     versions, sizes = {}, {}
     for name in packages:
         try:
@@ -77,7 +76,7 @@ def main(request: dict[str, Any]) -> Mapping[str, object]:
 
 
 def _show_token(address: str) -> None:
-    """Raises what the cluster says of a wrong token, for which `ray.init` tries 40 s (2.60) and gives no reason."""
+    """Raises the cluster's error for a wrong token; `ray.init` would retry for 40 s (2.60) and give no reason."""
     try:
         raylet: Any = importlib.import_module("ray._raylet")
         services: Any = importlib.import_module("ray._private.services")
@@ -89,7 +88,7 @@ def _show_token(address: str) -> None:
 
 
 def _plain(resources: dict[str, float]) -> dict[str, float]:
-    """CPUs, GPUs and what else people name; not the resource that each node has for itself."""
+    """CPUs, GPUs and custom resources, without each node's own resource."""
     return {name: value for name, value in resources.items() if not name.startswith("node:")}
 
 

@@ -1,13 +1,11 @@
-"""Loads what a run loads by name; a script for the interpreter that has veRL.
+"""Loads the names that a run loads; a script for veRL's interpreter.
 
-Asked with {"items": [...], "path": [folder]} on stdin; an item is one of
-{"module"}, {"target", "given", "methods"} (module.class), {"tools", "python"} (a file, and whether it is one of
-functions), {"file", "name", "base", "given", "methods"} (a class or function; `base` as module.class, `given`: names of
-its arguments),
-{"file", "name", "rows", "tokenizer", "data"} (a data set, tried on the first rows of a file),
-{"optimizer", "impl", "given"}, {"build", "values"} (a class of veRL's configuration),
-{"model", "trust", "override"}, {"tokenizer", "trust"}. Answers {"loaded": [{"error", "names"}]} in the order of the
-items; `error` is None for what can be loaded.
+Request on stdin: {"items": [...], "path": [folder]}. An item is one of {"module"}, {"target", "given", "methods"}
+(module.class), {"tools", "python"} (a file; `python`: it has functions), {"file", "name", "base", "given", "methods"}
+(a class or function; `base` as module.class, `given`: names of its arguments), {"file", "name", "rows", "tokenizer",
+"data"} (a data set, tried on the first rows of a file), {"optimizer", "impl", "given"}, {"build", "values"} (a class of
+veRL's configuration), {"model", "trust", "override"}, {"tokenizer", "trust"}. Reply: {"loaded": [{"error", "names"}]}
+in the order of the items; `error` is None if it can be loaded.
 """
 
 import importlib
@@ -32,7 +30,7 @@ def reply(request: Request) -> Request:
 
 
 def _tried(item: Request) -> Request:
-    """Why an item cannot be loaded, and the names that exist instead."""
+    """Why an item cannot be loaded, and the available names."""
     try:
         error, names = next(load(item) for kind, load in KINDS.items() if kind in item)
     except BaseException as raised:
@@ -46,7 +44,7 @@ def _module(item: Request) -> tuple[str | None, list[str]]:
 
 
 def _target(item: Request) -> tuple[str | None, list[str]]:
-    """Loads a class as veRL does (`verl/utils/import_utils.py: load_class_from_fqn`) and Hydra with `_target_`."""
+    """Loads a class like veRL (`verl/utils/import_utils.py: load_class_from_fqn`) and like Hydra's `_target_`."""
     if "." not in item["target"]:
         return "the name has no module; use module.Class", []
     found = load_object(item["target"])
@@ -56,7 +54,7 @@ def _target(item: Request) -> tuple[str | None, list[str]]:
 
 
 def _arguments(found: Any, item: Request) -> str | None:
-    """Whether it accepts the arguments that veRL passes and has the methods that veRL calls, if they are given."""
+    """An error if it lacks the arguments or methods that veRL uses, if they are given."""
     if given := item.get("given"):
         try:
             taken = inspect.signature(found)
@@ -71,8 +69,8 @@ def _arguments(found: Any, item: Request) -> str | None:
 
 
 def _tools(item: Request) -> tuple[str | None, list[str]]:
-    """Loads function tools by veRL's own function; of other tools only class and schema, because some start workers
-    when they are made.
+    """Loads function tools by veRL's own function; for other tools only class and schema, as some start workers in
+    their constructors.
 
     veRL: `verl/tools/function_tool.py: load_function_tools_from_path`, `verl/tools/tool_registry.py: get_tool_class`.
     """
@@ -94,7 +92,7 @@ def _tools(item: Request) -> tuple[str | None, list[str]]:
 
 
 def _named(item: Request) -> tuple[str | None, list[str]]:
-    """Loads an object as veRL does (`verl/utils/import_utils.py: load_extern_object`)."""
+    """Loads an object in the way of veRL (`verl/utils/import_utils.py: load_extern_object`)."""
     module = load_file(item["file"])
     found = getattr(module, item["name"], None)
     if found is None:
@@ -106,7 +104,9 @@ def _named(item: Request) -> tuple[str | None, list[str]]:
 
 
 def _rows(item: Request) -> tuple[str | None, list[str]]:
-    """Makes the data set like `verl/trainer/ppo/utils.py: create_rl_dataset`; ignores what so few rows may cause."""
+    """Makes the data set like `verl/trainer/ppo/utils.py: create_rl_dataset`; ignores errors that too few rows may
+    cause.
+    """
     with tempfile.TemporaryDirectory() as folder:
         os.environ["HF_DATASETS_CACHE"] = folder
         from omegaconf import OmegaConf
@@ -143,7 +143,7 @@ def _first(file: Path, folder: Path) -> str:
 
 
 def _optimizer(item: Request) -> tuple[str | None, list[str]]:
-    """The names of its arguments, then their values: it is made for one small matrix, as `build_optimizer` does."""
+    """Checks the names of its arguments, then their values, on one small matrix, like `build_optimizer`."""
     try:
         kind = load_object(f"{item['impl']}.{item['optimizer']}")
         takes = inspect.signature(kind).parameters
@@ -161,7 +161,7 @@ def _optimizer(item: Request) -> tuple[str | None, list[str]]:
 
 
 def _build(item: Request) -> tuple[str | None, list[str]]:
-    """Builds it from its block as Hydra does; errors caused by the absence of other blocks are not reported."""
+    """Builds it from its block in the way of Hydra; ignores errors due to missing other blocks."""
     try:
         kind = load_object(item["build"])
     except (ImportError, AttributeError):
@@ -176,7 +176,7 @@ def _build(item: Request) -> tuple[str | None, list[str]]:
 
 
 def _model(item: Request) -> tuple[str | None, list[str]]:
-    """The configuration, the model's class, and its sizes against those of the weights; no weight is read."""
+    """Checks the configuration, the model's class, and its sizes against the weights', without reading weights."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 

@@ -1,7 +1,7 @@
-"""What a Ray waits for, asked of its head: needs no dashboard, which veRL's own Ray does not have.
+"""Resources that a Ray waits for, from its head; needs no dashboard, which veRL's own Ray lacks.
 
-Run by veRL's interpreter with the address of the head (`ip:port`) as its argument. Prints one line, `MARK` and a JSON
-object: `actors` that wait or are dead, `groups` that wait, `nodes`, `total` and `free` resources.
+Run by veRL's interpreter with the head's address (`ip:port`) as its argument. Prints one line, `MARK` and a JSON
+object: waiting or dead `actors`, waiting `groups`, `nodes`, `total` and `free` resources.
 """
 
 import importlib
@@ -47,7 +47,7 @@ def main(address: str) -> Mapping[str, object]:
 
 
 def _needs(state: Any) -> dict[str, dict[str, float]]:
-    """The resources that each actor asks for, which `actor_table` leaves out."""
+    """The resources requested by each actor, which `actor_table` omits."""
     protocol: Any = importlib.import_module("ray.core.generated.gcs_pb2")
     found = {}
     for content in state._connect_and_get_accessor().get_actor_table(None, None):

@@ -1,12 +1,12 @@
-"""Looks into data files; a script for the interpreter that has pyarrow and transformers.
+"""Inspects data files; a script for an interpreter with pyarrow and transformers.
 
-Asked with {"file", "prompt_key", "tokenizer", "chat_template", "template", "trust", "media"} on stdin. Answers
-{"rows", "columns", "types", "sources", "agents", "measured", "unshaped", "untrue", "unmapped", "media", "null",
-"unlike", "alike", "examples", "lengths", "cut", "cut_one"}, or {"problem"}, or {"missing"}: the package that is not
-there. Of more than SAMPLE rows one in so many is looked at: `unmapped` rows have an extra_info that is not a mapping,
-`untrue` rows no ground truth, `null` an empty one, `unlike` (with `unlike_one`) one that GSM8K's scorer never finds in
-an answer. `media`: the one of these columns that has pictures or the like. `lengths` is {tokens: rows}. `alike` rows
-have the most frequent prompt; of `cut` prompts (such as `cut_one`) the chat template leaves something out.
+Request on stdin: {"file", "prompt_key", "tokenizer", "chat_template", "template", "trust", "media"}. Reply: {"rows",
+"columns", "types", "sources", "agents", "measured", "unshaped", "untrue", "unmapped", "media", "null", "unlike",
+"alike", "examples", "lengths", "cut", "cut_one"}, or {"problem"}, or {"missing"}: a missing package. Above SAMPLE rows,
+evenly spaced ones are measured. `unmapped`: rows whose extra_info is not a mapping. `untrue`: without a ground truth.
+`null`: with an empty one. `unlike` (`unlike_one`): with one that GSM8K's scorer never finds in an answer. `media`: the
+column with pictures or the like. `lengths`: {tokens: rows}. `alike`: rows with the most frequent prompt. `cut`
+(`cut_one`): prompts of which the chat template omits a part.
 """
 
 import datetime
@@ -40,7 +40,7 @@ def reply(request: Request) -> Request:
 
 
 class BadRow(Exception):
-    """A row that cannot be read; says which."""
+    """An unreadable row; names it."""
 
 
 def look(request: Request) -> Request:
@@ -76,7 +76,7 @@ def look(request: Request) -> Request:
 
 
 def table(path: str, key: str) -> tuple[int, dict[str, str], list[dict[str, object]], dict[str, int]]:
-    """Number of rows in the file, columns with their types, the wanted columns of its rows, data sources."""
+    """Number of rows, columns with their types, the wanted columns of the rows, data sources."""
     wanted = (key, "data_source", "reward_model", "extra_info", "agent_name")
     if not path.endswith(".parquet"):
         rows = json_rows(Path(path).read_text(encoding="utf-8"))
@@ -103,7 +103,7 @@ def table(path: str, key: str) -> tuple[int, dict[str, str], list[dict[str, obje
 
 
 def has_media(path: str, name: str) -> bool:
-    """Whether the first rows of a parquet file have something in this column."""
+    """Whether the first rows of a parquet file have values in this column."""
     if not path.endswith(".parquet"):
         return False
     import pyarrow.parquet as parquet
@@ -113,7 +113,7 @@ def has_media(path: str, name: str) -> bool:
 
 
 def leaves(path: str) -> dict[str, str]:
-    """The types of a parquet file's columns; for structures, those of their fields: `reward_model.ground_truth`."""
+    """The types of a parquet file's columns; for structures, of their fields: `reward_model.ground_truth`."""
     import pyarrow.parquet as parquet
 
     found: dict[str, str] = {}
@@ -171,7 +171,7 @@ def truth(row: Mapping[str, Any]) -> Any:
 
 
 def is_unlike(row: dict[str, object]) -> bool:
-    """Whether veRL's scorer of GSM8K can never find this ground truth: it compares the text of a number."""
+    """Whether veRL's GSM8K scorer can never match this ground truth: it compares the text of a number."""
     if row.get("data_source") != "openai/gsm8k" or not has_truth(row.get("reward_model")):
         return False
     wanted = truth(row)
@@ -179,9 +179,9 @@ def is_unlike(row: dict[str, object]) -> bool:
 
 
 def measure(chats: list[Any], request: Request) -> Request:
-    """Lengths in tokens as veRL counts them: the chat template with the opening of an answer.
+    """Lengths in tokens as veRL counts them: the chat template with the start of an answer.
 
-    Transformers decides where the quick way fails.
+    Transformers decides if the fast way fails.
     """
     folder, trust = Path(request["tokenizer"]), bool(request.get("trust"))
     problem: Exception | None = None
@@ -210,20 +210,20 @@ def measure(chats: list[Any], request: Request) -> Request:
 
 
 def left_out(chat: Any, text: str) -> str | None:
-    """The first message of a chat that a template leaves out or cuts; None if all are there. Spaces do not count."""
+    """The first message that a template omits or truncates; None if all are complete. Spaces do not count."""
     whole = "".join(text.split())
     contents = [turn["content"] for turn in chat if isinstance(turn["content"], str)]
     return next((content for content in contents if "".join(content.split()) not in whole), None)
 
 
 def structure(chat: Any, text: str) -> str | None:
-    """A message, or its list of parts, that a template printed as Python writes it; None if there is none."""
+    """A message, or its list of parts, that a template printed as a Python object; None without one."""
     parts = [str(part) for turn in chat for part in (turn, turn["content"]) if not isinstance(part, str)]
     return next((part for part in parts if part in text), None)
 
 
 def light(folder: Path, _: bool, own: str | None) -> tuple[Render, Count]:
-    """The template by jinja and the tokens by tokenizers: as transformers, without its slow start."""
+    """The template by jinja and the tokens by tokenizers: equal to transformers, without its slow start."""
     from jinja2.sandbox import ImmutableSandboxedEnvironment
     from tokenizers import Tokenizer
 
@@ -253,7 +253,7 @@ def light(folder: Path, _: bool, own: str | None) -> tuple[Render, Count]:
 
 
 def template_of(folder: Path, config: Mapping[str, object]) -> str | None:
-    """The chat template where transformers looks for it: a file of its own, then the configuration."""
+    """The chat template where transformers looks for it: its own file, then the configuration."""
     beside = folder / "chat_template.jinja"
     if beside.is_file():
         return beside.read_text(encoding="utf-8")

@@ -1,12 +1,12 @@
-"""Tries a reward function; a script for the interpreter that has veRL, in a process that may be killed.
+"""Tries a reward function; a script for veRL's interpreter, in a process that may be killed.
 
-Asked with {"file", "name", "calls", "kwargs", "enough"} on stdin; a call is {"data_source", "solution_str",
-"ground_truth", "extra_info"}. Answers {"scores": [number], "extra": [name], "seconds", "is_async"} or
-{"error": {"stage", "type", "text", "line"}}; `stage` is load, find, call or value. After `enough` seconds no
-further call is begun: there are fewer scores then.
+Request on stdin: {"file", "name", "calls", "kwargs", "enough"}; a call is {"data_source", "solution_str",
+"ground_truth", "extra_info"}. Reply: {"scores": [number], "extra": [name], "seconds", "is_async"} or {"error":
+{"stage", "type", "text", "line"}}; `stage` is load, find, call or value. After `enough` seconds no further call starts,
+so that there are fewer scores.
 
-As in veRL's reward workers there is one event loop, and a plain function is called in another thread: there
-`signal.alarm`, for one, does not work.
+As in veRL's reward workers, there is one event loop, and a plain function runs in another thread, where for example
+`signal.alarm` does not work.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ def reply(request: Request) -> Request:
 
 
 async def scored(function: Any, request: Request) -> Request:
-    """The reply for a function that can be called."""
+    """The reply for a callable function."""
     is_async = inspect.iscoroutinefunction(function)
     loop, kwargs = asyncio.get_running_loop(), request.get("kwargs", {})
     scores: list[float | None] = []
@@ -67,7 +67,7 @@ async def scored(function: Any, request: Request) -> Request:
 
 
 def is_odd(value: Any) -> bool:
-    """Whether veRL fails to average it: `verl/trainer/ppo/metric_utils.py: process_validation_metrics`."""
+    """Whether veRL cannot average it: `verl/trainer/ppo/metric_utils.py: process_validation_metrics`."""
     if value is None or isinstance(value, (str, bool, int, float)):
         return False
     try:
@@ -100,7 +100,7 @@ def value(result: Any) -> tuple[float | None, str | None]:
 
 
 def said(error: BaseException, path: str) -> str:
-    """The message of an error; for a syntax error in the file also the line of code."""
+    """The message of an error; for a syntax error in the file, also the code line."""
     if isinstance(error, SyntaxError) and error.filename == path and error.text:
         return f"{error.msg}: {error.text.strip()}"
     return str(error)

@@ -1,8 +1,8 @@
-"""Makes a small model of the kind of another one, with random weights; a script for the interpreter that has veRL.
+"""Makes a small model of another one's kind, with random weights; a script for veRL's interpreter.
 
-Asked with {"model", "trust", "folder"} on stdin: the name or folder of a model, whether its own code may run, and
-where the small one goes. Answers {"path"}, which is the model itself if it has a few megabytes, or {"error"}. The
-architecture, the tokenizer with its template and the size of the vocabulary stay as they are.
+Request on stdin: {"model", "trust", "folder"}: the name or folder of a model, whether its own code may run, and the
+target. Reply: {"path"}, the model itself if it has only a few megabytes, or {"error"}. Architecture, tokenizer with
+template, and vocabulary size stay.
 """
 
 import shutil
@@ -42,7 +42,7 @@ def made(name: str, trust: bool, folder: Path) -> str:
 
 
 def beside_weights(name: str) -> list[Path]:
-    """The files of a model that hold no weights: its tokenizer, template and code."""
+    """A model's files without weights: its tokenizer, template and code."""
     from huggingface_hub import snapshot_download
 
     folder = Path(name if Path(name).is_dir() else snapshot_download(name, allow_patterns=[f"*{end}" for end in FILES]))
@@ -50,7 +50,7 @@ def beside_weights(name: str) -> list[Path]:
 
 
 def shrunk(config: Any) -> Any:
-    """A configuration with few layers (one of each kind) and few heads; as many heads share a key head as before."""
+    """A configuration with few layers (one of each kind) and few heads, at the original ratio of heads per key head."""
     heads = config.num_attention_heads
     keys = getattr(config, "num_key_value_heads", None) or heads
     kinds = list(dict.fromkeys(getattr(config, "layer_types", None) or ["full_attention"]))

@@ -1,10 +1,10 @@
-"""Builds the toy task: sums of two small numbers and a model of 112 thousand parameters that is bad at them.
+"""Builds the toy task: sums of two small numbers, and a model of 112 thousand parameters that is bad at them.
 
-Its argument is the folder that it makes; it prints its progress, one line per part. It needs no network and less than a
-minute for a tokenizer, the rows, and a Qwen2 of two layers. A random model would never print "#### 7" and PPO would
-have nothing to reinforce, so it first learns by imitation to answer in that form, right one time in three, with a
-favorite mistake for each question. PPO has to unlearn those: the reward rises from 0.3, and the greedy validation from
-nearly nothing.
+Its argument is the folder to make; it prints one line of progress per part. It needs no network and less than a minute
+for a tokenizer, the rows, and a Qwen2 of two layers. A random model would never print "#### 7", and PPO would have
+nothing to reinforce. So it first learns by imitation to answer in that form, right in one of three cases, with a
+favorite mistake per question. PPO has to unlearn those: the reward rises from 0.3, and the greedy validation from
+nearly 0.
 """
 
 import errno
@@ -38,7 +38,7 @@ CHAT_TEMPLATE = (
 def build(folder: Path, *, progress: Callable[[str], None]) -> None:
     """Makes `folder` with `model/`, `data/train.parquet` and `data/test.parquet`, whole or not at all.
 
-    The test questions are those of the training set: the point is a curve, not generalization.
+    The test questions are those of the training set: the goal is a curve, not generalization.
     """
     import torch
 
@@ -104,7 +104,7 @@ def _answer(total: int) -> str:
 
 
 def _tokenizer(pairs: list[tuple[int, int]]) -> Any:
-    """A byte-level BPE of the rows themselves; digits stay apart, so that 12 is a 1 and a 2."""
+    """A byte-level BPE of the rows; digits stay separate, so that 12 is a 1 and a 2."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -150,10 +150,10 @@ def _model(tokenizer: Any) -> Any:
 
 
 def _warm_up(model: Any, tokenizer: Any, pairs: list[tuple[int, int]], progress: Callable[[str], None]) -> None:
-    """Teaches the model how often to give which answer, by cross-entropy against those shares themselves.
+    """Teaches the model the shares of all answers, by cross-entropy against the shares themselves.
 
-    A batch is a few questions, each with every answer: no answer is drawn at random. Ends when the model's
-    shares are near enough, which takes about 500 steps.
+    A batch is a few questions, each with every answer: no answer is sampled. Ends when the model's shares are close
+    enough, after about 500 steps.
     """
     import torch
     from torch.nn.functional import cross_entropy
@@ -181,8 +181,8 @@ def _warm_up(model: Any, tokenizer: Any, pairs: list[tuple[int, int]], progress:
 def _answers(tokenizer: Any, pairs: list[tuple[int, int]]) -> tuple[Any, Any, Any]:
     """Every question with every answer.
 
-    Ids and labels are [question, answer, token], padded on the right; labels are -100 but on the answer.
-    Shares are [question, answer] and sum to 1 over a question.
+    Ids and labels are [question, answer, token], padded on the right; labels are -100 outside of the answer. Shares are
+    [question, answer] and sum to 1 per question.
     """
     import torch
 
