@@ -45,7 +45,7 @@ _OPENING = 0.5  # seconds that leaving waits for a screen which is just opening
 
 
 class PpoTui(App[None]):
-    """Shows runs. It reads run directories and sends requests; closing it changes nothing for a run."""
+    """Shows runs. Reads run directories and sends requests; closing it changes nothing for a run."""
 
     TITLE = "ppo-tui"
     # all at once: for a screen with styles of its own Textual would parse everything again
@@ -113,7 +113,7 @@ class PpoTui(App[None]):
         timeout: float | None = None,
         markup: bool = True,
     ) -> None:
-        """Shows one message at the bottom instead of the last; Textual's toasts would cover the rows and pile up."""
+        """Shows one message at the bottom, replacing the last; Textual's toasts would cover the rows and pile up."""
         text = Content.from_markup(message).plain if markup else message
         stays = timeout or (_ERROR if severity == "error" else self.NOTIFICATION_TIMEOUT)
         said = Said(f"{title}: {text}" if title else text, severity, stays)
@@ -141,7 +141,7 @@ class PpoTui(App[None]):
                 self.screen.mount(MessageLine(self.said))
 
     async def on_event(self, event: Event) -> None:
-        """Passes keys and pasted texts on in their order. Every key removes the message before it."""
+        """Passes on keys and pasted texts in order. Every key removes the previous message."""
         if self._leaving and isinstance(event, InputEvent | Paste):
             return
         if not isinstance(event, Key | Paste) or event.is_forwarded:
@@ -153,7 +153,7 @@ class PpoTui(App[None]):
         await self._keys.take(event)
 
     def on_key(self, event: Key) -> None:
-        """Shows why a key does nothing here; Textual then looks for its action."""
+        """Shows why a key does nothing here; Textual then handles its action."""
         if isinstance(self.screen, Page) and not self.screen.is_modal and event.key not in self.screen.active_bindings:
             from tui.kit.keymap import no_use
 
@@ -161,7 +161,7 @@ class PpoTui(App[None]):
                 self.notify(text, markup=False)
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
-        """Switches off the blinking of cursors in read-only widgets: each blink sends bytes."""
+        """Disables cursor blinking in read-only widgets: each blink sends bytes."""
         if self.animation_level == "none" and getattr(event.widget, "cursor_blink", False):
             event.widget.cursor_blink = False  # type: ignore[attr-defined]  # Input, TextArea
 
@@ -176,24 +176,24 @@ class PpoTui(App[None]):
         terminal.send(self, terminal.title(to_ascii(title) if self.request.settings.ascii else title))
 
     def _check_terminal(self) -> None:
-        """Exits at once if the terminal is gone, since an orderly exit would wait for it to accept bytes."""
+        """Exits at once if the terminal is gone; an orderly exit would wait for it to accept bytes."""
         if terminal.hung_up():
             os._exit(129)  # as a shell shows a death by SIGHUP
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Textual's filters and ours, which make text harmless and, with `--ascii`, plain ASCII."""
+        """Textual's filters and ours, which make text inert and, with `--ascii`, plain ASCII."""
         ours = [self._inert, self._ascii] if self.request.settings.ascii else [self._inert]
         return [*super().get_line_filters(), *ours]
 
     def get_key_display(self, binding: Binding) -> str:
-        """The key as Textual shows it; for an action in a menu, the current key of the menu and the letter."""
+        """The key as Textual shows it; for a menu action, the menu's current key and the letter."""
         letter = binding.key.partition(" ")[2]
         if self._menu_key and letter:
             binding = replace(binding, key=f"{self._menu_key} {letter}")
         return super().get_key_display(binding)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        """The values of our style variables for themes that are not ours."""
+        """Our style variables for themes that are not ours."""
         return foreign_variables(self.current_theme)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
@@ -209,7 +209,7 @@ class PpoTui(App[None]):
         yield SystemCommand("Theme", "Change the colors: dark, light, color-blind", self.action_change_theme)
 
     async def action_quit(self) -> None:
-        """Quits, unless a screen has to ask first, such as the editor with unsaved changes."""
+        """Quits, unless a screen must ask first, such as the editor with unsaved changes."""
         for screen in reversed(self.screen_stack):
             if (asks := getattr(screen, "asks_to_quit", None)) is not None and asks():
                 return
@@ -222,13 +222,13 @@ class PpoTui(App[None]):
         self.exit(message=farewell if run else None)
 
     def action_help_quit(self) -> None:
-        """Shows the key that quits, because ctrl+c does not."""
+        """Shows the key that quits; ctrl+c does not."""
         bindings = [each.binding for each in self.active_bindings.values()]
         for each in [each for each in bindings if each.action in ("app.quit", "quit")][:1]:
             self.notify(f"{self.get_key_display(each)} quits; runs continue", markup=False)
 
     def exit(self, *what: Any, **how: Any) -> None:
-        """Exits, and opens no more pages, which would never get their widgets."""
+        """Exits, and opens no further pages, which would never get their widgets."""
         self._leaving = True
         terminal.stop_reading()
         super().exit(*what, **how)
@@ -246,7 +246,7 @@ class PpoTui(App[None]):
         self.push_screen(Palette(providers=[ThemeProvider], placeholder="Search for themes…"))
 
     async def _opened(self) -> None:
-        """Waits until the screen has its widgets, `_OPENING` seconds at most: actions and the exit look for them."""
+        """Waits at most `_OPENING` seconds for the screen's widgets, which actions and the exit need."""
         end = time.monotonic() + _OPENING
         while not self.screen.is_mounted and time.monotonic() < end:
             await asyncio.sleep(0.01)
@@ -257,7 +257,7 @@ class PpoTui(App[None]):
         default_namespace: DOMNode | None = None,
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
-        """Runs an action, or shows the page's reason why it does not work now."""
+        """Runs an action, or shows the page's reason against it."""
         name = (parse(action) if isinstance(action, str) else action)[1]
         if isinstance(default_namespace, Page):
             await self._opened()
@@ -269,7 +269,7 @@ class PpoTui(App[None]):
         return await super().run_action(action, default_namespace, namespaces)
 
     def action_actions(self) -> None:
-        """Opens the menu of the page, and runs the chosen action."""
+        """Opens the page's menu, and runs the chosen action."""
         from tui.kit.dialogs.actions import ActionsScreen, rare_actions
 
         actions = rare_actions(self.screen)
@@ -295,7 +295,7 @@ class PpoTui(App[None]):
 
 
 class AsciiFilter(LineFilter):
-    """Applies `--ascii` to text that Textual draws itself: borders, scrollbars, messages, dialogs, the palette."""
+    """Applies `--ascii` to text that Textual itself draws: borders, scrollbars, messages, dialogs, the palette."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         return [

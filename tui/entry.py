@@ -17,7 +17,7 @@ _GARBAGE = 150_000
 
 
 def main() -> None:
-    """Run the command line. Textual is imported only when a command opens the screen."""
+    """Runs the command line. Textual is imported only when a command opens the screen."""
     gc.set_threshold(_GARBAGE)  # before any other import
     from launcher.cli.main import main as command_line
 
@@ -25,7 +25,7 @@ def main() -> None:
 
 
 def open_screen(request: ScreenRequest) -> int:
-    """Show the screen until the user leaves it; returns the exit code.
+    """Shows the screen until the user leaves it; returns the exit code.
 
     Raises UserError if no screen can be drawn: output that is not a terminal, `TERM=dumb`, an unknown theme.
     """
@@ -52,7 +52,7 @@ def open_screen(request: ScreenRequest) -> int:
 
 
 def serve(served: Served, say: Callable[[str], None]) -> int:
-    """Show the screen in browsers until ctrl+c. Raises UserError without the extra, and for a port that is taken."""
+    """Shows the screen in browsers until ctrl+c. Raises UserError without the extra, and for a used port."""
     from launcher.core.errors import UserError
 
     try:
@@ -73,7 +73,7 @@ def check_theme(name: str) -> None:
 
 
 def list_keys(settings: Settings) -> tuple[list[dict[str, Any]], list[str]]:
-    """Every key by id, sorted, with the user's keys applied; and the errors in the user's keys."""
+    """Every key by id, sorted, with the user's keys applied, and the errors in the user's keys."""
     from tui.kit.keymap import checked, commands
 
     keymap, complaints = checked(settings.keys)

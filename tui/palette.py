@@ -34,17 +34,17 @@ class Palette(CommandPalette, Page[None]):
             event.prevent_default()
 
     async def ready(self, key: str) -> None:
-        """Waits for the entries that match, so that `enter` after a fast text chooses one."""
+        """Waits for the matching entries, so that `enter` after a fast text chooses one."""
         while key != "escape" and any(worker.node is self and worker.is_running for worker in self.app.workers):
             await asyncio.sleep(0.02)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Refuses page up and down until the list has a size, because Textual's list would fail."""
+        """Disables page up and down until the list has a size, because Textual's list would fail."""
         return action != "command_list" or bool(self.query_one(CommandList).scrollable_content_region)
 
 
 class _Place(NamedTuple):
-    """A target: its name, its description, how to open it, and the words that find it if they are others."""
+    """A target: its name, description, opener, and other search words."""
 
     words: str
     help: str
@@ -63,7 +63,7 @@ class _Places(Provider):
         self._listing = asyncio.create_task(asyncio.to_thread(lambda: list(self.places())))
 
     async def listed(self) -> list[_Place]:
-        """Waits for the places; a key that cancels the search that waits does not cancel the listing."""
+        """Waits for the places; cancelling the waiting search does not cancel the listing."""
         return await asyncio.shield(self._listing)
 
     def places(self) -> Iterator[_Place]:
@@ -120,7 +120,7 @@ class PresetPlaces(_Places):
 
 
 class MetricPlaces(_Places):
-    """Metrics of the run whose page is open, in the list of the chosen run; choosing one opens its chart."""
+    """Metrics of the open run, or the one chosen in the list; choosing one opens its chart."""
 
     def places(self) -> Iterator[_Place]:
         from launcher.metrics.glossary import describe
@@ -144,7 +144,7 @@ class MetricPlaces(_Places):
 
 
 class TopicPlaces(_Places):
-    """Topics of the reference; choosing one opens its text. None of the hundreds is listed before the user types."""
+    """Topics of the reference; choosing one opens its text. Hundreds, so none is listed before the user types."""
 
     def places(self) -> Iterator[_Place]:
         from launcher.topics import topics
@@ -164,7 +164,7 @@ PROVIDERS = (ActionPlaces, RunPlaces, PresetPlaces, MetricPlaces, TopicPlaces)
 
 
 def _read(run: Path) -> RunReader | None:
-    """The present data of a run; None if it cannot be read."""
+    """The current data of a run; None if unreadable."""
     from launcher.core.errors import UserError
     from launcher.runs.watch.reader import RunReader
 

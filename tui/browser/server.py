@@ -1,9 +1,9 @@
-"""Serves the screen to browsers of the user's: one process per tab, through textual-serve.
+"""Serves the screen to the user's browsers: one process per tab, through textual-serve.
 
-Whoever reaches the port could see runs, so a browser needs a session: it opens a link with a token, which works once
-and is turned into a cookie. Each use of a link prints the next one. Other sites cannot use that cookie, and a request
-for the screen must come from a page of this server (`Origin`). Browsers send cookies to every port of a host, so
-everything is served below a folder with a secret name, and the cookie is for this folder alone.
+Anyone who reaches the port could see runs, so a browser needs a session: it opens a link with a token, which works once
+and becomes a cookie. Each use of a link prints the next one. Other sites cannot use the cookie, and a request for the
+screen must come from a page of this server (`Origin`). Browsers send cookies to every port of a host, so everything is
+served below a folder with a secret name, to which the cookie is limited.
 """
 
 import hmac
@@ -39,7 +39,7 @@ _REMOTE = ("SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY")
 
 
 class GuardedServer(Server):
-    """textual-serve behind a session, without its folder listings and its page's fonts from another site."""
+    """textual-serve behind a session, without its folder listings and external fonts."""
 
     def __init__(self, served: Served, listener: socket.socket, say: Say) -> None:
         words = [*([served.run] if served.run else []), *([WRITE] if served.write else [])]
@@ -56,7 +56,7 @@ class GuardedServer(Server):
         self._open = 0  # tabs
 
     def initialize_logging(self) -> None:
-        """Nothing is logged: the terminal shows the link, and a tab shows its own errors."""
+        """Disables logging: the terminal shows the link, and a tab shows its own errors."""
         logging.getLogger("textual-serve").setLevel(logging.CRITICAL + 1)
 
     def serve(self, debug: bool = False) -> None:
@@ -80,7 +80,7 @@ class GuardedServer(Server):
         return await super().handle_index(request)
 
     async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
-        """Serves one tab as long as it is open."""
+        """Serves one tab while it is open."""
         self._open += 1
         try:
             return await super().handle_websocket(request)
@@ -95,7 +95,7 @@ class GuardedServer(Server):
         return response
 
     def _refusal(self, request: web.Request) -> web.Response | None:
-        """Why this request is refused; None if it is not."""
+        """Why this request is refused; None if allowed."""
         host, origin = request.host, request.headers.get("Origin")
         name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
         if _loopback(self.host) and not _loopback(name.strip("[]")):
@@ -115,7 +115,7 @@ class GuardedServer(Server):
         return None
 
     def _admitted(self, request: web.Request) -> web.Response | None:
-        """Redirects a link to the page: sets the session and removes the token from the address."""
+        """Redirects a link to the page: sets the session, and removes the token from the address."""
         if not self._brings_token(request):
             return None
         self._token = secrets.token_urlsafe(24)
@@ -136,7 +136,7 @@ class GuardedServer(Server):
 
 
 def serve(served: Served, say: Say) -> int:
-    """Serves until ctrl+c. `say` gets each link, as a line. Raises UserError for a port that is taken."""
+    """Serves until ctrl+c. `say` receives each link as a line. Raises UserError for a used port."""
     for name in _REMOTE:  # a tab is not at the other end of ssh
         os.environ.pop(name, None)
     os.environ["TERM"] = "dumb"  # of the tabs: no title and no notification beside what they draw
@@ -146,7 +146,7 @@ def serve(served: Served, say: Say) -> int:
 
 
 def _listening(served: Served) -> socket.socket:
-    """A socket that listens on the port, or on a free one for port 0. Raises UserError if the port is taken."""
+    """A socket that listens on the port, or on a free one for port 0. Raises UserError for a used port."""
     listener = socket.socket(socket.AF_INET6 if ":" in served.host else socket.AF_INET)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

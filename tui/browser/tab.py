@@ -1,4 +1,4 @@
-"""The process behind one tab of the browser: the same screen, drawn over a pipe."""
+"""The process behind one browser tab: the same screen, drawn over a pipe."""
 
 import sys
 
@@ -10,7 +10,7 @@ WRITE = "--write"
 
 
 def main(words: list[str]) -> int:
-    """Shows the run that `words` name, or the list of runs; changes are refused without `--write`."""
+    """Shows the run in `words`, or the list of runs; refuses changes without `--write`."""
     run = next((word for word in words if word != WRITE), None)
     app = PpoTui(ScreenRequest(run, read_only=WRITE not in words, settings=read({})))
     app.run()

@@ -1,4 +1,4 @@
-"""The base of every screen with charts: all share one view, which keys move."""
+"""The base of screens with charts, which share one view that keys move."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ _ROOMY = 24  # rows from which the legend of the marks has one
 
 
 class ViewLine(Painted):
-    """One line above the charts; hidden while they show everything as usual."""
+    """One line above the charts; hidden for the default view."""
 
     words: Sequence[str] = ()
     cursor = ""
@@ -61,7 +61,7 @@ class ChartScreen(Page[None]):
     lens: Lens
 
     def charted(self) -> tuple[SeriesStore, Any] | None:
-        """The metrics that the view moves over and the planned number of steps; None while there are no metrics."""
+        """The metrics to move over, and the planned number of steps; None without metrics."""
         raise NotImplementedError
 
     def show_charts(self) -> None:
@@ -84,7 +84,7 @@ class ChartScreen(Page[None]):
             self.dismiss()
 
     def show_view(self) -> None:
-        """Shows how the view differs from the usual one."""
+        """Shows how the view differs from the default."""
         found = self.charted()
         view = self.lens.view
         words, cursor = [], ""
@@ -106,7 +106,7 @@ class ChartScreen(Page[None]):
             self._look(self.lens.view.panned(_PAN * direction, found[1]))
 
     def action_point(self, direction: int) -> None:
-        """Moves the cursor by one column, to a step that was trained."""
+        """Moves the cursor by one column, to a trained step."""
         found = self._moving()
         if not found:
             return
@@ -126,7 +126,7 @@ class ChartScreen(Page[None]):
         self._point(at, found)
 
     def action_stride(self, distance: int) -> None:
-        """Moves the cursor by so many steps, from the newest step if there is no cursor."""
+        """Moves the cursor by `distance` steps, from the newest one without a cursor."""
         if found := self._moving():
             steps, cursor = found[0].steps, self.lens.view.cursor
             self._point(bisect_left(steps, steps[-1] if cursor is None else cursor) + distance, found)
@@ -168,7 +168,7 @@ class ChartScreen(Page[None]):
         self._look(replace(view, smoothing=SMOOTHINGS[(at + 1) % len(SMOOTHINGS)]))
 
     def action_across(self) -> None:
-        """Changes to the next x axis that the run has values for."""
+        """Changes to the next x axis with values."""
         found = self.charted()
         if found is None:
             return
@@ -184,7 +184,7 @@ class ChartScreen(Page[None]):
             )
 
     def _moving(self) -> tuple[SeriesStore, Whole] | None:
-        """The metrics and the range of the view, if there are steps to move over."""
+        """The metrics and range of the view; None without steps to move over."""
         found = self.charted()
         if found is None or not found[0].steps:
             return None

@@ -1,8 +1,8 @@
-"""Keys in their order: each is handled to its end before the next one is looked at.
+"""Handles keys in order, each completely before the next one.
 
-Textual forwards all keys of one read to the widget that has the focus then. A key of a binding comes back to the
-application through every parent, so later letters would overtake it: in `ctrl+u 5 1 2` the letters came first, and in
-`# 7 enter` they went to the page below the dialog.
+Textual forwards all keys of one read to the currently focused widget. A binding's key returns to the application
+through every parent, so that later letters would overtake it: in `ctrl+u 5 1 2` the letters came first, and in `# 7
+enter` they went to the page below the dialog.
 """
 
 import asyncio
@@ -27,10 +27,10 @@ _STUCK = 5.0  # seconds after which a widget that does not answer is left alone
 
 
 class KeyOrder:
-    """The keys and pasted texts that have come and are not handled yet."""
+    """Keys and pasted texts waiting to be handled."""
 
     def __init__(self, app: App[Any], give: Callable[[Key | Paste], Awaitable[None]]) -> None:
-        """`give` forwards an event to the widget that has the focus."""
+        """`give` forwards an event to the focused widget."""
         self._app, self._give = app, give
         self._waiting = deque[tuple[Key | Paste, Screen[object]]]()
         self._passing = False
@@ -38,7 +38,7 @@ class KeyOrder:
         self._typed: Input | TextArea | None = None  # the field that got the last event, if that was text
 
     async def take(self, event: Key | Paste) -> None:
-        """Forwards an event now, or in a worker when those before it are handled."""
+        """Forwards an event now, or in a worker after the previous ones are handled."""
         if not self._waiting and self._is_more_text(event):
             await self._give(event)
             return
@@ -48,7 +48,7 @@ class KeyOrder:
             self._app.run_worker(cast("WorkType[None]", self._pass_on), group="keys")
 
     def _is_more_text(self, event: Key | Paste) -> bool:
-        """Whether an event is text for a field that got text last: the queue of the field keeps their order."""
+        """Whether an event is text for the field that received the last text: the field's queue keeps their order."""
         return self._typed is not None and self._app.focused is self._typed and _is_text(event)
 
     async def _pass_on(self) -> None:
@@ -71,7 +71,7 @@ class KeyOrder:
             self._passing = False
 
     async def _settle(self) -> None:
-        """Waits until all that came of the keys so far is done, on the page that is then on top."""
+        """Waits until all effects of the keys so far are done, on the page that is then on top."""
         quiet = 0
         for _ in range(_MOST):
             before = self._app.screen, self._app.focused

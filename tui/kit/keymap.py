@@ -1,4 +1,4 @@
-"""The keys of the screen by their ids, and the user's own keys in their place."""
+"""The keys of the screen by id, with the user's own keys."""
 
 import string
 from collections.abc import Container, Mapping
@@ -16,7 +16,7 @@ _MODIFIERS = ("ctrl", "shift", "alt", "super", "hyper", "meta")
 
 @dataclass(frozen=True)
 class Command:
-    """An action of a key: an id, its keys as Textual names them (`slash`, `ctrl+z`), and its words."""
+    """A key's action: an id, its keys with Textual's names (`slash`, `ctrl+z`), and its words."""
 
     id: str
     keys: tuple[str, ...]
@@ -29,12 +29,12 @@ class Command:
 
 
 def bindings(*pages: str) -> list[Binding]:
-    """The bindings of some pages of the table, one per key."""
+    """The bindings of some pages in the table, one per key."""
     return [binding for page in pages for _, binding in BindingsMap(KEYS[page])]
 
 
 def commands(keymap: Mapping[str, str] | None = None) -> dict[str, Command]:
-    """All of them by id, with the keys that a keymap gives them."""
+    """All commands by id, with a keymap's keys."""
     found: dict[str, Command] = {}
     for binding in bindings(*KEYS):
         name = str(binding.id)
@@ -48,8 +48,8 @@ def commands(keymap: Mapping[str, str] | None = None) -> dict[str, Command]:
 
 
 def checked(asked: Mapping[str, Key]) -> tuple[dict[str, str], list[str]]:
-    """The keymap to set, and a sentence for each entry that is not in it: unknown ids, keys that no terminal sends, and
-    keys that another action on the same screen has.
+    """The keymap to set, and a sentence per refused entry: unknown ids, keys that no terminal sends, and keys of
+    another action on the same screen.
     """
     if not asked:
         return {}, []
@@ -76,7 +76,7 @@ def checked(asked: Mapping[str, Key]) -> tuple[dict[str, str], list[str]]:
 
 
 def _clash(keymap: Mapping[str, str]) -> tuple[str, str, str] | None:
-    """An id of the keymap, a key that it sets, and another id with that key where both work."""
+    """A keymap's id, its key, and another id with that key on the same screen."""
     for page in KEYS:
         holders: dict[str, set[str]] = {}
         for binding in bindings("app", page, *TOGETHER.get(page, ())):
@@ -90,7 +90,7 @@ def _clash(keymap: Mapping[str, str]) -> tuple[str, str, str] | None:
 
 
 def _name(key: str) -> str:
-    """A key as Textual names it: `/` is `slash`."""
+    """Textual's name of a key: `/` is `slash`."""
     return next(iter(Binding.make_bindings([Binding(key, "")]))).key
 
 
@@ -108,18 +108,18 @@ _MEANINGS = {letter: meaning for meaning, letter in LETTERS.items()}
 
 
 def no_use(key: str, moved: Container[str] = ()) -> str:
-    """Names the pages with a key that this page lacks, or "". `moved` are bindings that the user put on other keys."""
+    """The pages with a key that this page lacks, as words, or "". `moved`: bindings that the user moved."""
     having = pages(key, moved) if key in _MEANINGS else []
     return f"{key} ({_MEANINGS[key]}) does nothing here; it works in: {', '.join(having)}" if having else ""
 
 
 def page_name(page: str) -> str:
-    """The page of the screen that has a part of the table of keys."""
+    """The screen's page for a part of the table of keys."""
     return NAMES.get(page, page)
 
 
 def pages(letter: str, moved: Container[str] = ()) -> list[str]:
-    """The pages that have a letter, each once, without the page that the same letter opened."""
+    """The distinct pages with a letter, without the page opened by the letter itself."""
     found = [
         page_name(page)
         for page in KEYS

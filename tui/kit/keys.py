@@ -1,9 +1,9 @@
-"""The keys of the screen by the page or widget that has them, from keys.toml.
+"""The keys of the screen by page or widget, from keys.toml.
 
 A letter has one meaning on all pages, listed in `LETTERS`; in dialogs letters are answers. Rare actions are in the menu
-of their page: their key is that of the menu and the letter in it, "a e". Classes bind their part of `KEYS`,
-`config.yaml` changes keys by their ids, and `ppo-tui config keys` lists them without importing a screen. The footer
-shows some of them; help and palette have all.
+of their page: their key is the menu's and their letter in it, "a e". Classes bind their part of `KEYS`, `config.yaml`
+changes keys by id, and `ppo-tui config keys` lists them without importing a screen. The footer shows some of them; help
+and palette show all.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -50,7 +50,7 @@ def _binding(
 
 
 def _move(name: str, action: str, letters: bool) -> Binding:
-    """Keys that move a cursor; `letters` are k, j, g and G, for a list without a field to type in."""
+    """Keys that move a cursor; `letters`: k, j, g and G, for a list without a text field."""
     move = _TABLES["moves"][name]
     keys = move["keys"] if letters else move["keys"].partition(",")[0]
     return _binding(f"move.{name.replace('_', '-')}", action, move["tip"], keys, sign=move["sign"])
@@ -59,4 +59,4 @@ def _move(name: str, action: str, letters: bool) -> Binding:
 _PAGES = {page: _bindings(rows) for page, rows in _TABLES["pages"].items()}
 KEYS: dict[str, list[BindingType]] = {page: [*found] for page, found in _PAGES.items()}
 MENU = {str(each.id): each.key[-1] for found in _PAGES.values() for each in found if " " in each.key}
-"""Ids of the actions in the menus of pages, each with its letter there."""
+"""Ids of menu actions, each with its letter in the menu."""

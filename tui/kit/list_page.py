@@ -1,4 +1,4 @@
-"""The base of the pages with a table: a page defines its rows and the detail of each."""
+"""The base of pages with a table: a page defines its rows and the detail of each."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -15,7 +15,7 @@ from tui.kit.widgets.lists import LineTable
 
 
 class ListPage(Inspected[ResultT]):
-    """A table of one line per thing; the selected one is described next to it, or below it in a few lines."""
+    """A table with one line per thing; the selected one is described next to it, or in a few lines below."""
 
     TABLE: ClassVar[type[LineTable]]
     EMPTY: ClassVar[str] = ""  # is shown when there are no lines
@@ -28,11 +28,11 @@ class ListPage(Inspected[ResultT]):
         raise NotImplementedError
 
     def detail(self, key: str | None, columns: int) -> Sequence[Row]:
-        """The detail of the selected line; without a selection, that of the page."""
+        """The detail of the selected line; without a selection, the page's."""
         raise NotImplementedError
 
     def make_list(self, *above: Widget) -> ComposeResult:
-        """The table with what is above it, the detail below it and the inspector; for `compose`."""
+        """The table with the parts above, the detail below and the inspector; for `compose`."""
         detail: Widget = Lines([[]] * self.DETAIL_ROWS, id=self.DETAIL)
         if self.DETAIL_SCROLLS:
             detail = VerticalScroll(detail, can_focus=False)

@@ -1,4 +1,4 @@
-"""Finding a metric by typing a few letters of its name, its unit or its meaning."""
+"""Finds a metric by a few letters of its name, unit or meaning."""
 
 import re
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ _NAME, _UNIT, _MEANING = 100, 60, 40  # how good a whole word in each of them is
 
 
 def ranked(keys: Iterable[str], query: str) -> list[str]:
-    """The keys that fit every word of the query, best first; all of them in their order without one."""
+    """Keys that match every word of the query, best first; without a query, all in order."""
     words = query.lower().split()
     if not words:
         return list(keys)
@@ -24,7 +24,7 @@ def _score(key: str, words: list[str]) -> int:
 
 
 def _fit(key: str, word: str) -> int:
-    """How well one word fits; 0 if it does not. Prose must contain the whole word: its letters occur everywhere."""
+    """The score of one word; 0 without a match. Prose must contain the whole word, as its letters occur everywhere."""
     metric = describe(key)
     meaning = metric.meaning.lower()
     best = letters(key.lower(), word)
@@ -37,10 +37,10 @@ def _fit(key: str, word: str) -> int:
 
 
 def letters(name: str, word: str) -> int:
-    """How well `word` names `name`, 0 to 100.
+    """The score of `word` as a name for `name`, 0 to 100.
 
-    A match in one piece is best, then one of first letters (`agn` for actor/grad_norm), then of single letters in a
-    stretch of at most three times their number.
+    A match in one piece is best, then of first letters (`agn` for actor/grad_norm), then of single letters in a range
+    of at most three times their number.
     """
     at = name.find(word)
     if at >= 0:
@@ -54,7 +54,7 @@ def letters(name: str, word: str) -> int:
 
 
 def _shortest(name: str, word: str) -> int:
-    """Length of the shortest stretch of `name` that has the letters of `word` in order; 0 without one."""
+    """Length of the shortest range of `name` with the letters of `word` in order; 0 without one."""
     best = 0
     start = name.find(word[0])
     while start >= 0:

@@ -1,4 +1,4 @@
-"""Devices and the processes that hold their memory, in rows of text. A device is a GPU of a sample, or the host."""
+"""Devices and the users of their memory, in rows of text. A device is a GPU of a sample, or the host."""
 
 from launcher.core.format import amount, counted, gib, number
 from launcher.core.text import clean
@@ -41,18 +41,18 @@ def fullest(sample: MachineSample | None) -> Device | None:
 
 
 def used_share(device: Device) -> float:
-    """Share of the memory in use, 0 to 1; 0 if unknown."""
+    """Share of used memory, 0 to 1; 0 if unknown."""
     return min(device.used / device.total, 1.0) if device.used is not None and device.total else 0.0
 
 
 def device_name(device: Device) -> str:
-    """`GPU 0`, `GPU 1:0` for a slice, `host`; of a cluster `box-1/0`, `host box-1`."""
+    """`GPU 0`, `GPU 1:0` for a slice, `host`; in a cluster `box-1/0`, `host box-1`."""
     index = clean(str(device.index))
     return index if is_host(device) or "/" in index else f"GPU {index}"
 
 
 def is_host(device: Device) -> bool:
-    """Whether it is the memory of a machine."""
+    """Whether it is a machine's memory."""
     return str(device.index).partition(" ")[0] == HOST
 
 
@@ -62,7 +62,7 @@ def short_name(device: Device) -> str:
 
 
 def device_row(device: Device, columns: int, chosen: bool, longest: int = 0) -> Row:
-    """`❯GPU 0  RTX 4090  19.7/24.0 GiB   97 %  312 W  71 °C  ▓▓▓▓▓▒░░░`, cut to fit; `longest`: of all names."""
+    """`❯GPU 0  RTX 4090  19.7/24.0 GiB   97 %  312 W  71 °C  ▓▓▓▓▓▒░░░`, cut to fit; `longest`: the longest name."""
     memory = f"{gib(device.used):>5}/{gib(device.total)} GiB"
     row: Row = [
         (CURSOR if chosen else " ", "live"),
@@ -118,7 +118,7 @@ def split_parts(device: Device) -> list[Row]:
 
 
 def state_words(device: Device) -> list[tuple[str, str]]:
-    """Utilization, power and temperature next to their limits, as far as the driver reports them."""
+    """Utilization, power and temperature with their limits, as far as reported."""
     said = []
     if (util := device.util) is not None:
         said.append((f"{util} % busy", "text"))
@@ -136,7 +136,7 @@ def state_words(device: Device) -> list[tuple[str, str]]:
 
 
 def holder_rows(device: Device, columns: int, room: int) -> list[Row]:
-    """Who holds the memory of a GPU, the largest first, in at most `room` rows."""
+    """Users of a GPU's memory, largest first, in at most `room` rows."""
     holders = device.holders
     if not holders:
         return paragraph(_no_holders(device), "dim", columns, indent=2)[:room]
@@ -172,7 +172,7 @@ def _no_holders(device: Device) -> str:
 
 
 def host_words(sample: MachineSample) -> list[tuple[str, str]]:
-    """The load of the host's CPUs, and the free space of the disk of the checkpoints."""
+    """The load of the host's CPUs, and free space on the checkpoints' disk."""
     host, load, disk, room, said = sample.host, sample.host_load, sample.disk, sample.room, list[tuple[str, str]]()
     role = "warn" if load is not None and load.crowded else "text"
     if host.load is not None and host.cores:
@@ -195,14 +195,14 @@ def _hot(device: Device) -> bool:
 
 
 def _held_back(device: Device) -> bool:
-    """Whether anything but the usual power limit slows a GPU."""
+    """Whether a GPU is slowed by more than its usual power limit."""
     return any(word != "power limit" for word in device.slowed)
 
 
 def detail_rows(
     device: Device, columns: int, rows: int, missing: str | None, sample: MachineSample | None = None
 ) -> list[Row]:
-    """The details of one device, a host's by `sample`; `missing` is why there are no GPU metrics, if it matters."""
+    """The details of one device, a host's by `sample`; `missing`: why there are no GPU metrics, if it matters."""
     head: Row = [(f" {device_name(device)} {short_name(device)}".rstrip(), "title")]
     first, *others = packed([head, *split_parts(device)], columns - 2)
     drawn = [first, *([("  ", "text"), *row] for row in others)]

@@ -1,4 +1,4 @@
-"""One metric as a row of a table, and as the words below its chart."""
+"""One metric as a table row, and as words below its chart."""
 
 from collections.abc import Sequence
 
@@ -26,12 +26,12 @@ _FIGURES = (  # of launcher.metrics.responses, the words before each
 
 
 def legend() -> list[tuple[str, str]]:
-    """The words before the shares of a step, and what they are shares of."""
+    """The words before the shares of a step, and the meaning of each."""
     return [(words, f"share of {describe(PREFIX + name).meaning}") for name, words in _FIGURES]
 
 
 def figures_row(series: SeriesStore, step: int) -> Row:
-    """`equal rewards 40 % · alike 3 %`: shares of the responses of a step; empty without any."""
+    """`equal rewards 40 % · alike 3 %`: shares of a step's responses; empty without any."""
     said = [
         f"{words} {number(100 * value)} %"
         for name, words in _FIGURES
@@ -46,7 +46,7 @@ _RANGE_FROM, _SPARK_FROM = 72, 44  # columns from which there is room for them b
 
 
 def column_heads(shown: int, known: int, columns: int) -> Row:
-    """The heading of the table, with the number of metrics that pass the filter."""
+    """The heading of the table, with the number of filtered metrics."""
     name, sparks, ranged = _widths(columns)
     count = f"{known}" if shown == known else f"{shown} of {known}"
     row: Row = [("  ", "text"), *fit([(f"metric ({count})", "dim")], name), (f" {'now':>{_VALUE}}", "dim")]
@@ -56,7 +56,7 @@ def column_heads(shown: int, known: int, columns: int) -> Row:
 
 
 def metric_row(key: str, series: Series, last: int, *, pinned: bool, columns: int) -> Row:
-    """Name, newest value, lowest, highest, curve of the steps 0 to `last`; the first cell is for the cursor."""
+    """Name, newest, lowest and highest value, curve of the steps 0 to `last`; the first cell is for the cursor."""
     name, sparks, ranged = _widths(columns)
     family, slash, rest = shorten(title(key), name).partition("/")
     named: Row = [(family + slash, "dim"), (rest, "text")] if rest else [(family, "text")]
@@ -72,14 +72,14 @@ def metric_row(key: str, series: Series, last: int, *, pinned: bool, columns: in
 
 
 def meaning_rows(key: str, columns: int) -> list[Row]:
-    """What a metric means: two lines at most."""
+    """The meaning of a metric in at most two lines."""
     metric = describe(key)
     text = f"{metric.meaning} ({metric.unit})" if metric.unit else metric.meaning
     return paragraph(text, "text", columns)[:2]
 
 
 def fact_rows(key: str, series: Series, *, pinned: bool, columns: int) -> list[Row]:
-    """Newest, lowest and highest value, the steps that logged it, and what it means."""
+    """Newest, lowest and highest value, the steps that logged it, and its meaning."""
     newest, whole = series.last, series.span(series.steps[0], series.steps[-1])
     facts: list[Row] = [[("now ", "dim"), (_value(key, newest), "title" if _finite(newest) else "critical")]]
     for word, bound in (("lowest", whole.low), ("highest", whole.high)) if whole else ():
@@ -92,7 +92,7 @@ def fact_rows(key: str, series: Series, *, pinned: bool, columns: int) -> list[R
 
 
 def used_by(key: str, checks: Sequence[Check], columns: int) -> list[Row]:
-    """The checks that judge a metric, with their limits on it."""
+    """The checks that judge a metric, with their limits."""
     rows: list[Row] = []
     for check in checks:
         if key not in check.keys:
@@ -108,12 +108,12 @@ def used_by(key: str, checks: Sequence[Check], columns: int) -> list[Row]:
 
 
 def title(key: str) -> str:
-    """A key as one harmless line; it may come from a broken log."""
+    """A key as one inert line; it may come from a damaged log."""
     return " ".join(clean(key).splitlines())
 
 
 def _widths(columns: int) -> tuple[int, int, bool]:
-    """Cells of the name and of the curve, and whether the lowest and the highest value have room."""
+    """Cells for the name and the curve, and whether lowest and highest value fit."""
     ranged, sparked = columns >= _RANGE_FROM, columns >= _SPARK_FROM
     room = columns - 2 - 1 - _VALUE - 2 * (_BOUND + 1) * ranged - (2 + _SPARK) * sparked
     name = min(max(room, 6), _NAME)

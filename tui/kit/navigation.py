@@ -1,4 +1,4 @@
-"""Ways from one screen to another, so that screens and actions need not import each other; `tui.routes` opens them."""
+"""Ways between screens, so that screens and actions need not import each other; `tui.routes` opens them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class RunView(NamedTuple):
-    """A run on its pages: the data read so far, the view of all its charts, and whether it can be changed."""
+    """A run on its pages: the data read so far, the shared view of its charts, and whether it can be changed."""
 
     reader: RunReader
     lens: Lens
@@ -26,12 +26,12 @@ class RunView(NamedTuple):
 
 
 class Navigation(Protocol):
-    """The screens by what they show. `marked` are the runs to be compared, in the order in which they were chosen."""
+    """The screens by content. `marked`: runs to compare, in the order of their choice."""
 
     marked: list[Path]
 
     def show_run(self, run: Path, page: Page[Any] | None, *, read_only: bool) -> None:
-        """Opens the dashboard of a run instead of `page`; pages opened over that one meanwhile are closed first."""
+        """Opens a run's dashboard instead of `page`; first closes pages opened over `page` meanwhile."""
 
     def show_runs(self, page: Page[Any] | None, *, read_only: bool, current: Path | None = None) -> None:
         """Opens the list of runs and presets instead of `page`, with the cursor on the run `current`."""
@@ -43,17 +43,17 @@ class Navigation(Protocol):
         """Opens a comparison of runs over the current screen."""
 
     def edit(self, draft: Draft, field: str | None, settings: Sequence[str], *, read_only: bool) -> None:
-        """Opens the form of a draft over the screen, at a field or veRL key, with KEY=VALUE as first changes."""
+        """Opens a draft's form over the screen, at a field or veRL key, with KEY=VALUE as first changes."""
 
     def show(self, page: str, run: RunView, at: str | int | None = None) -> None:
-        """Opens a page of a run (named by `tui.routes`) over the screen; `at` is the rule of a check or a log line."""
+        """Opens a page of a run (named in `tui.routes`) over the screen; `at`: a check's rule or a log line."""
 
     def explain(self, topic: str) -> None:
-        """Opens the reference text of a topic of `ppo-tui help` over the current screen."""
+        """Opens the reference text of a `ppo-tui help` topic over the current screen."""
 
     async def launch(self, preset: str | LoadedPreset, after: RunDir | None = None) -> Path | list[str]:
-        """Asks, then starts a preset, after the run `after` if one is named; only in a worker. Returns the directory of
-        the new run, or, if it was not started, the KEY=VALUE that were changed for the launch.
+        """Asks, then starts a preset, after the run `after` if given; only in a worker. Returns the new run's directory
+        or, without a start, the KEY=VALUE changed for the launch.
         """
 
 

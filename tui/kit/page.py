@@ -43,29 +43,29 @@ _NO_TROUBLE = "the run has not failed, does not hang, and printed no errors"
 
 
 class Offers:
-    """A screen or widget whose actions may be refused: `refusal` is the reason.
+    """A screen or widget with actions that may be refused: `refusal` is the reason.
 
-    The footer and the palette leave such an action out, the help dims it, and pressing its key shows the reason.
+    Footer and palette omit such an action, the help dims it, and its key shows the reason.
     """
 
     LEGENDS: ClassVar[tuple[str, ...]] = ()  # the signs that the help explains, by `tui.pages.help.screen.LEGENDS`
 
     def refusal(self, action: str) -> str | None:
-        """Why the action cannot work now; None when it can."""
+        """Why the action is unavailable now; None if it is available."""
         return None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Answers Textual: None means that an action is listed but does not work."""
+        """Tells Textual whether an action is available; None: listed, but unavailable."""
         return None if self.refusal(action) is not None else True
 
 
 def is_open(screen: Screen[Any]) -> bool:
-    """Whether a screen still has its widgets. Work in a thread checks this before it shows its result."""
+    """Whether a screen still has its widgets. Work in a thread checks this before showing its result."""
     return screen.app.is_running and screen in screen.app.screen_stack
 
 
 def run_refusal(action: str, reader: RunReader | None, *, read_only: bool) -> str | None:
-    """Why an action of a page about a run cannot work now."""
+    """Why an action on a run's page is unavailable now."""
     if reader is None:
         return "the run is being read" if action in _VERBS or action == "diagnosis" else None
     if action == "diagnosis":
@@ -80,8 +80,8 @@ WorkT = TypeVar("WorkT")
 
 
 class Page(Offers, Screen[ResultT]):
-    """A page that closes only itself. Textual's `dismiss` closes whatever is on top: a second key press would close the
-    page below, and late work would close a page that was opened meanwhile.
+    """A page that closes only itself. Textual's `dismiss` closes the top page: a second key press would close the page
+    below, and late work would close a page opened meanwhile.
     """
 
     PAGE_NAME: ClassVar[str] = ""  # begins the header, where there is one
@@ -89,35 +89,35 @@ class Page(Offers, Screen[ResultT]):
     FIELD_ACTIONS: ClassVar[tuple[str, ...]] = ("find", "filter", "ask")  # open a field, in which their key is a letter
 
     left = False
-    """Whether the page is closed or closing; keys that were pressed on it are then dropped."""
+    """Whether the page is closed or closing, so that its pending keys are dropped."""
     _pending: Callable[[], AwaitComplete] | None = None  # how it closes once no other page covers it
 
     PARTS: ClassVar[tuple[type[Widget] | str, ...]] = ()  # widgets, or selectors, in which late work shows something
     _called: Mapping[str, str] = MappingProxyType({})  # as the footer shows it
 
     def called_for(self) -> Mapping[str, str]:
-        """The actions that the state calls for, with their labels: the footer begins with them."""
+        """Actions suggested by the state, with labels: the footer begins with them."""
         return {}
 
     def update_footer(self) -> None:
-        """Shows the keys again if the state calls for others; the footer paints itself whole."""
+        """Repaints the keys if the state suggests others; the footer paints itself whole."""
         if (called := self.called_for()) != self._called:
             self._called = called
             self.refresh_bindings()
 
     @property
     def whole(self) -> bool:
-        """False while the page closes: its widgets are removed one by one, and work that ends now may miss some."""
+        """False while the page closes: its widgets are removed one by one, and late work may miss some."""
         return all(self.query(part) for part in self.PARTS)
 
     def dismiss(self, result: ResultT | None = None) -> AwaitComplete:
-        """Closes this page once. A covered page closes as soon as it is on top again."""
+        """Closes this page once. A covered page closes when it is on top again."""
         return self._close(partial(super().dismiss, result), forward=False)
 
     def give_way(self, to: Screen[Any], *, forward: bool) -> None:
-        """Closes this page as `dismiss` does, with another one in its place.
+        """Closes this page as `dismiss` does, and opens another one instead.
 
-        Pending keys of this page go to that one if the way leads `forward`; on the way back they are dropped.
+        Pending keys of this page go to the other one if the way leads `forward`; on the way back they are dropped.
         """
         self._close(partial(self.app.switch_screen, to), forward=forward)
 
@@ -145,7 +145,7 @@ class Page(Offers, Screen[ResultT]):
         self.run_worker(cast("WorkType[None]", act), group=group, exclusive=exclusive)
 
     def run_worker(self, work: WorkType[WorkT], *args: Any, **options: Any) -> Worker[WorkT]:
-        """Runs asynchronous work as Textual does, of `in_worker` and `@work`; it may end while the page closes."""
+        """Runs asynchronous work like Textual, for `in_worker` and `@work`; it may end while the page closes."""
         return super().run_worker(partial(self._while_open, work), *args, **options)
 
     async def _while_open(self, work: Any) -> Any:
@@ -163,23 +163,23 @@ class Page(Offers, Screen[ResultT]):
     def open_field(self, field: Input) -> None:
         """Shows a field and focuses it at once.
 
-        `Widget.focus` is delayed: over a slow link, letters that arrive together with the key that opened the field
-        would act as keys of the screen.
+        `Widget.focus` is delayed: over a slow link, letters that arrive together with the opening key would act as keys
+        of the screen.
         """
         field.remove_class(HIDDEN)
         self.set_focus(field)
 
     async def ready(self, key: str) -> None:
-        """Waits until the page can take a key that comes after a text."""
+        """Waits until the page can handle a key that follows a text."""
 
     @property
     def topic(self) -> str | None:
-        """The topic of `ppo-tui help` about the selection; None for nothing."""
+        """The `ppo-tui help` topic of the selection; None without one."""
         return None
 
     @property
     def scrolled(self) -> VerticalScroll:
-        """The widget that scrolling keys move."""
+        """The widget moved by scrolling keys."""
         return self.query_one(VerticalScroll)
 
     def action_scroll(self, lines: int) -> None:
@@ -197,7 +197,7 @@ class Dialog(ModalScreen[ResultT], Page[ResultT]):  # Textual takes styles from 
 
     @staticmethod
     def objection(wrong: Callable[[str], str | None], text: str) -> str | None:
-        """The objection of `wrong` to a text, or the error of one that it cannot judge: 5,000 letters, `~nobody`."""
+        """The objection of `wrong` to a text, or its error for one that it cannot judge: 5,000 letters, `~nobody`."""
         try:
             return wrong(text)
         except (UserError, OSError, RuntimeError, ValueError) as error:

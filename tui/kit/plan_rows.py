@@ -1,4 +1,4 @@
-"""A preset in short: rows about what it trains, its batch, its length and its memory."""
+"""A preset in short: rows about its model, batch, length and memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAME = 8  # cells of what a row is about
 
 
 def essentials(what: Subject, batches: Flow, estimate: Estimate | None, pace: Pace | None) -> list[Row]:
-    """Model and machine, the batch, the length of the run, its time, its memory: one line each."""
+    """Model and machine, batch, length, time and memory of the run: one line each."""
     model = clean(str(what.get("actor_rollout_ref.model.path")))
     rank = what.get("actor_rollout_ref.model.lora_rank", 0)
     where = "CPU" if what.on_cpu else counted(batches.gpus, "GPU")
@@ -42,7 +42,7 @@ def essentials(what: Subject, batches: Flow, estimate: Estimate | None, pace: Pa
 
 
 def laid(row: Row, columns: int) -> list[Row]:
-    """Breaks a row of `essentials` into lines of at most so many cells."""
+    """Wraps a row of `essentials` to lines of at most `columns` cells."""
     *label, (text, role) = row
     name: Row = [(f" {word.strip()}", role) for word, role in label]
     return labelled(name, text, role, 1 + _NAME if name else 1, columns)

@@ -1,4 +1,4 @@
-"""A problem in rows: what is wrong, what shows it, the fixes."""
+"""A problem in rows: title, evidence, fixes."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ _LEAST = 16  # cells of a text, however narrow the screen is
 
 
 def name_of_line(line: int) -> str:
-    """The name of the entry of a line of the log."""
+    """The entry name of a log line."""
     return f"line {line}"
 
 
 def name_of_fix(index: int) -> str:
-    """The name of the entry of a fix."""
+    """The entry name of a fix."""
     return f"fix {index}"
 
 
 def title_rows(problem: Problem, columns: int) -> list[Row]:
-    """What is wrong."""
+    """The title of the problem."""
     return paragraph(problem.what, level_sign(problem.level)[1], columns, least=_LEAST)
 
 
 def meaning_rows(problem: Problem, columns: int, most: int | None = None) -> list[Row]:
-    """The meaning of the problem, in at most so many rows."""
+    """The meaning of the problem, in at most `most` rows."""
     return paragraph(problem.meaning, "text", columns, most=most, least=_LEAST)
 
 
 def entries(problem: Problem, columns: int, most: int | None = None, *, quoted: int | None = None) -> list[Item]:
-    """The fixes, then the evidence, each in as many rows as it needs, or `most`; `quoted` are those of evidence."""
+    """The fixes, then the evidence, each in as many rows as needed, or `most`; `quoted`: those of evidence."""
     items = fix_items(problem.offers, [each for each in problem.offers if each.field], columns, most)
     room = max(columns - INDENT - 1, _LEAST)
     for index, each in enumerate(problem.shown):
@@ -54,7 +54,7 @@ def entries(problem: Problem, columns: int, most: int | None = None, *, quoted: 
 
 
 def fix_items(offers: Sequence[Offer], marked: Sequence[Offer], columns: int, most: int | None = None) -> list[Item]:
-    """The fixes in order; an `e` marks those that the editor opens."""
+    """The fixes in order; an `e` marks those that open the editor."""
     room, items = max(columns - INDENT - 1, _LEAST), []
     for index, offer in enumerate(offers):
         head: Row = [(f" {FIX} " if index == 0 else "     ", "dim"), (f"{index + 1}", "dim")]
@@ -64,7 +64,7 @@ def fix_items(offers: Sequence[Offer], marked: Sequence[Offer], columns: int, mo
 
 
 def explained(problem: Problem, columns: int) -> list[Row]:
-    """The whole problem in rows, as on a page."""
+    """The whole problem in rows, as on its page."""
     return [
         *title_rows(problem, columns),
         *meaning_rows(problem, columns),
@@ -74,7 +74,7 @@ def explained(problem: Problem, columns: int) -> list[Row]:
 
 
 def _entry(head: Row, mark: Row, text: str, role: str, room: int, most: int | None) -> list[Row]:
-    """An entry whose mark is in the cells before the text."""
+    """An entry with its mark in the cells before the text."""
     lines = fold(text, room)
     if most is not None and len(lines) > most:
         lines[most - 1 :] = [" ".join(lines[most - 1 :])]

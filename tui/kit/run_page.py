@@ -1,4 +1,4 @@
-"""Base classes of the pages about a run (header, body, keys), of those that list entries, and of one entry."""
+"""Base classes of a run's pages (header, body, keys), of pages with entries, and of one entry."""
 
 import asyncio
 from functools import partial
@@ -22,7 +22,7 @@ from tui.kit.widgets.lists import Items, Listing
 
 
 class RunPage(Page[None]):
-    """A page defines its `body` and how to show it. The dashboard underneath reads the files of the run."""
+    """A page defines its `body` and `show_body`. The dashboard below reads the run's files."""
 
     POLL: ClassVar[float] = 1.0  # seconds between two looks at what was read
 
@@ -48,7 +48,7 @@ class RunPage(Page[None]):
         raise NotImplementedError
 
     def show_body(self) -> None:
-        """Passes the data of the run to the widgets of the body."""
+        """Passes the run's data to the body's widgets."""
         raise NotImplementedError
 
     def on_mount(self) -> None:
@@ -61,11 +61,11 @@ class RunPage(Page[None]):
         self.show()
 
     def poll(self) -> None:
-        """Reads the run again."""
+        """Rereads the run."""
         self.show()
 
     def show(self) -> None:
-        """Shows the run as it is now."""
+        """Shows the current state of the run."""
         self.query_one(HeaderLine).follow(self.reader)
         self.show_body()
 
@@ -74,12 +74,12 @@ class RunPage(Page[None]):
 
     @work(group="explain")
     async def explain(self) -> None:
-        """Finds out what the errors so far mean."""
+        """Finds the meaning of the errors so far."""
         await asyncio.to_thread(self.reader.explain)
         self.show()
 
     ASKS = "failure"
-    """What its case is about: "failure" or "health"."""
+    """The subject of its case: "failure" or "health"."""
 
     @work(group="case", exclusive=True)
     async def action_copy_case(self) -> None:
@@ -100,13 +100,13 @@ class RunPage(Page[None]):
 
 
 class ItemsPage(Inspected[None], RunPage):
-    """A page of entries about a run, several rows each; enter opens the check of an entry."""
+    """A page of entries about a run, several rows each; enter opens an entry's check."""
 
     LIST: ClassVar[type[Items]]
     EMPTY: ClassVar[str] = ""  # is shown when there are no entries
 
     def items(self, columns: int) -> list[Item]:
-        """The entries in their order."""
+        """The entries in order."""
         raise NotImplementedError
 
     def body(self) -> ComposeResult:
@@ -131,7 +131,7 @@ class ItemsPage(Inspected[None], RunPage):
         self.open_entry(event.key)
 
     def open_entry(self, name: str) -> None:
-        """What enter does on the entry of this name."""
+        """Handles enter on the entry of this name."""
         navigation(self.app).show("check", self.run, name)
 
 
@@ -161,7 +161,7 @@ class EntryScreen(Page[None]):
         self.show()
 
     def show(self) -> None:
-        """Shows the entry as it is now."""
+        """Shows the current entry."""
         header = self.query_one(HeaderLine)
         header.page = self.source.ENTRY_NAME
         if isinstance(self.source, RunPage):

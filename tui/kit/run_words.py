@@ -1,4 +1,4 @@
-"""The words for states, phases and levels: a sign, a word, and the role that colors them."""
+"""The words for states, phases and levels: a sign, a word, and a role for the color."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _SLOW = 10.0  # seconds from which a phase is worth a clock, which repaints ever
 
 
 def state_words(state: RunState, now: float | None = None) -> Row:
-    """`● running · rollout 96/128`; with `now` also how long, `rollout 20s of ~31s`."""
+    """`● running · rollout 96/128`; with `now` also the duration, `rollout 20s of ~31s`."""
     name = state.state
     ended = state.outcome if state.outcome != "running" else None  # a log that breaks off tells no end
     sign, role = STATES.get(ended or name, (glyphs.LOST, "dim"))
@@ -48,7 +48,7 @@ def _doing(state: RunState, now: float | None) -> str:
 
 
 def reference(topic: str, column: int = 0) -> list[Row]:
-    """The reference topic of the selection, as the last row of a page; with a label it starts at `column`."""
+    """The selection's reference topic as the last row of a page; a label starts at `column`."""
     label: Row = [(" Reference", "dim")] if column else []
     return [put(label, column, [(f" ppo-tui help {clean(topic)}"[column > 0 :], "dim")], 0)]
 
@@ -75,15 +75,15 @@ def verdict_words(state: RunState) -> Row:
 
 
 def level_sign(level: Level) -> Span:
-    """The sign of a level in its role."""
+    """A level's sign in its role."""
     return LEVELS[level.words]
 
 
 def uptime(state: RunState, now: float | None) -> str:
-    """`up 52m`, `ran 3h 04m`; in whole minutes while the run lives, so that it seldom repaints.
+    """`up 52m`, `ran 3h 04m`; in whole minutes during a run, so that it seldom repaints.
 
-    A run that ended shows the time of all its attempts, as the list of runs does. `now` is the latest time that the
-    supervisor recorded, not this machine's clock, so that a run without a supervisor does not seem to continue.
+    An ended run shows the time of all its attempts, as in the list of runs. `now` is the latest time recorded by the
+    supervisor, not this machine's clock, so that a run without a supervisor does not seem to continue.
     """
     if not state.live and state.seconds is not None:
         return f"ran {duration(state.seconds)}"
@@ -97,14 +97,14 @@ def uptime(state: RunState, now: float | None) -> str:
 
 
 def by_whom(by: str | None) -> str:
-    """Who requested something: `from the screen`, `by user`, `by stop_on: NUM-1 is CRITICAL`."""
+    """The requester: `from the screen`, `by user`, `by stop_on: NUM-1 is CRITICAL`."""
     return "from the screen" if by == "screen" else f"by {by}"
 
 
 def notice(state: RunState, *, place: bool = True) -> tuple[str, str] | None:
-    """Role and sentence of the banner: why a run hangs, or how it ended, and whether its files are damaged.
+    """Role and sentence of the banner: why a run hangs or how it ended, and whether its files are damaged.
 
-    None while the run continues. Without `place` it leaves out state and step, which the head of the dashboard has.
+    None while the run continues. Without `place` it omits state and step, which the dashboard's head has.
     """
     said = _end_or_stall(state, place)
     if not (marks := [*filter(None, [damage_words(state), state.later])]):
@@ -114,7 +114,7 @@ def notice(state: RunState, *, place: bool = True) -> tuple[str, str] | None:
 
 @lru_cache(1024)
 def lineage(run: Path) -> str:
-    """The origin of a run in the words of `launcher.runs.watch.run_settings`; run.yaml, read once, never changes."""
+    """The origin of a run in words of `launcher.runs.watch.run_settings`; run.yaml never changes: it is read once."""
     from launcher.runs.watch.run_settings import lineage as words  # it writes YAML, which the first frame does not need
 
     return words(RunInfo.read(RunDir(run).run_yaml).after, glyphs.ARROW)
@@ -142,7 +142,7 @@ def _end_or_stall(state: RunState, place: bool) -> tuple[str, str] | None:
 
 
 def _reason(state: RunState) -> str:
-    """Why the run ended; empty if nothing more is known than that."""
+    """Why the run ended; empty if unknown."""
     if state.state == "failed":
         return state.error or "press l for the log"
     if state.state == "lost":
@@ -159,7 +159,7 @@ def _reason(state: RunState) -> str:
 
 
 def summary(checks: Sequence[Check]) -> str:
-    """`26 more OK · 3 warming up · 2 not judged`, of the checks that are not shown."""
+    """`26 more OK · 3 warming up · 2 not judged`, for the hidden checks."""
     counts = Counter("muted" if check.muted else str(check.level) for check in checks)
     words = {
         "CRITICAL": "more CRITICAL",

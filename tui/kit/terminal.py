@@ -1,9 +1,8 @@
-"""The output to the terminal: inert text of the screen, title, notifications and clipboard; and whether the terminal
-still exists.
+"""Terminal output: inert text of the screen, title, notifications and clipboard; and whether the terminal still exists.
 
-Title: OSC 2, after a push of the old title and before a pop of it (CSI 22;0t, CSI 23;0t). Notification: OSC 9, which
-iTerm2, kitty, WezTerm, Ghostty and foot show and others ignore. tmux uses the title for its pane (`set -g set-titles
-on` hands it on) and drops notifications; ppo-tui sends no tmux passthrough.
+Title: OSC 2, between a push and a pop of the old title (CSI 22;0t, CSI 23;0t). Notification: OSC 9, which iTerm2,
+kitty, WezTerm, Ghostty and foot show and others ignore. tmux uses the title for its pane (`set -g set-titles on` passes
+it on) and drops notifications; ppo-tui sends no tmux passthrough.
 """
 
 import contextlib
@@ -44,10 +43,10 @@ _DULL = ("", "dumb", "linux")  # TERM of terminals that have no title, or show s
 
 
 class ShellDriver(LinuxDriver):
-    """Textual's driver behind a pipe: what is typed once the program is left stays in the terminal, for the shell.
+    """Textual's driver behind a pipe: text typed after leaving the program stays in the terminal, for the shell.
 
-    Textual reads on while its widgets are removed, then drops what it finds in the terminal, again after the screen has
-    left. It also takes escape and the next letter of one read for `alt` and that letter, and has no escape then.
+    Textual reads on while its widgets are removed, then drops the pending input, again after the screen has left. It
+    also reads escape and a following letter as `alt` and that letter, and loses the escape.
     """
 
     def __init__(self, *what: Any, **how: Any) -> None:
@@ -89,7 +88,7 @@ class ShellDriver(LinuxDriver):
                 pipe.write(split)
 
     def stop_reading(self) -> None:
-        """Leaves what is typed from now on in the terminal. Textual then neither reads it nor drops it."""
+        """Leaves further input in the terminal. Textual then neither reads nor drops it."""
         if not self.exit_event.is_set():
             signal.signal(signal.SIGWINCH, signal.SIG_DFL)
             self.write(_REPORTS_OFF + ("\x1b[=0u" if self._reports else ""))
@@ -113,17 +112,17 @@ _driver: ShellDriver | None = None  # the one that has the terminal
 
 
 def stop_reading() -> None:
-    """The keys that follow are for the shell: the program is being left."""
+    """Leaves the following keys to the shell, as the program ends."""
     if _driver is not None:
         _driver.stop_reading()
 
 
 class CutDriver(ShellDriver):
-    """A driver for links that can be cut, after which nothing switches off the terminal's modes.
+    """A driver for links that can break, after which nothing resets the terminal's modes.
 
-    It does not switch on reports that the terminal would then type into the shell: of the focus, which is unused, and
-    of the size, which ssh forwards. TEXTUAL_DISABLE_KITTY_KEY leaves out Kitty's keys. Bracketed paste stays on:
-    without it a pasted text would act key by key, and shells reset it at each prompt.
+    It does not enable reports that the terminal would then type into the shell: of the focus, which is unused, and of
+    the size, which ssh forwards. TEXTUAL_DISABLE_KITTY_KEY disables Kitty's keys. Bracketed paste stays on: without it
+    a pasted text would act key by key, and shells reset it at each prompt.
     """
 
     def write(self, data: str) -> None:
@@ -133,7 +132,7 @@ class CutDriver(ShellDriver):
 
 
 class InertFilter(LineFilter):
-    """Filters all text of the screen: none controls the terminal or has a secret. Each text keeps its width."""
+    """Filters all text of the screen: no terminal control, no secrets. Each text keeps its width."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         shown = [segment if segment.control else segment._replace(text=_inert(segment.text)) for segment in segments]
@@ -153,15 +152,15 @@ def _inert(text: str) -> str:
 
 
 def understands(env: Mapping[str, str] | None = None) -> bool:
-    """Whether this terminal takes titles and notifications."""
+    """Whether this terminal supports titles and notifications."""
     return (os.environ if env is None else env).get("TERM", "") not in _DULL
 
 
 def send(app: App[Any], escape: str) -> None:
     """Writes an escape to Textual's output stream.
 
-    Textual's public interface offers only the bell. Textual writes whole frames to this same stream, one call each, so
-    what is written here comes between two frames and never inside an escape.
+    Textual's public interface offers only the bell. Textual writes whole frames to this stream, one call each, so that
+    this output comes between two frames and never inside an escape.
     """
     if not app.is_headless and understands() and sys.__stderr__ is not None:
         with contextlib.suppress(OSError):  # it hung up; the app finds out by itself
@@ -175,14 +174,14 @@ def title(text: str) -> str:
 
 
 def notification(text: str) -> str:
-    """The escape that shows a notification of the desktop."""
+    """The escape that shows a desktop notification."""
     return f"\x1b]9;{_one_line(text)}\x07"
 
 
 def copy(app: App[Any], name: str, text: str) -> Path:
     """Sends text to the terminal's clipboard and to a file, because tmux may drop the former.
 
-    Returns the file, `<cache>/copied/<name>.txt`; each copy replaces the one before. Raises OSError.
+    Returns the file, `<cache>/copied/<name>.txt`; each copy replaces the previous one. Raises OSError.
     """
     text = redact(text)
     if len(text) <= _CLIPBOARD:
@@ -195,7 +194,7 @@ def copy(app: App[Any], name: str, text: str) -> Path:
 
 
 def copied(app: App[Any], name: str, text: str, words: str = "Copied") -> None:
-    """Copies text as `copy` does, and shows these words and the file, or why it was not copied."""
+    """Copies text as `copy` does, and shows these words and the file, or the reason for a failure."""
     try:
         app.notify(f"{words}; also saved in {copy(app, name, text)}", markup=False)
     except OSError as error:
@@ -205,7 +204,7 @@ def copied(app: App[Any], name: str, text: str, words: str = "Copied") -> None:
 def hung_up(descriptors: tuple[int, ...] = (0, 1)) -> bool:
     """Whether the terminal behind stdin or stdout is gone.
 
-    A process that does not lead its session gets no SIGHUP when that happens: Textual would read end-of-file forever.
+    A process that does not lead its session then gets no SIGHUP: Textual would read end-of-file forever.
     """
     poll = select.poll()
     for descriptor in descriptors:
@@ -236,7 +235,7 @@ def given_back() -> Iterator[None]:
 
 
 def leave_soon(code: int, farewell: str = "", patience: float = 0.8) -> None:
-    """Ends this process after so many seconds, so that a thread that waits for a disk keeps nobody waiting."""
+    """Ends this process after `patience` seconds, so that a thread waiting for a disk keeps nobody waiting."""
     timer = threading.Timer(patience, _leave, (code, farewell))
     timer.daemon = True
     timer.start()
@@ -247,7 +246,7 @@ def _on_signal(number: int, _: object) -> None:
 
 
 def _leave(code: int, farewell: str = "") -> NoReturn:
-    """Restores the terminal and exits at once, without waiting for a terminal that accepts no bytes."""
+    """Restores the terminal and exits at once, even if the terminal accepts no bytes."""
     stream = sys.__stderr__
     with contextlib.suppress(OSError, termios.error, ValueError):
         if stream is not None and select.select([], [stream], [], _WRITES)[1]:
@@ -264,7 +263,7 @@ def _one_line(text: str) -> str:
 
 @contextlib.contextmanager
 def title_kept() -> Iterator[None]:
-    """Puts the terminal's own title back at the end."""
+    """Restores the terminal's own title at the end."""
     stream = sys.__stderr__ if understands() else None  # what Textual paints on
     if stream is not None:
         stream.write(PUSH_TITLE)

@@ -1,10 +1,9 @@
-"""Themes of our own (theme.toml) whose colors stay apart in 256 and in 16 colors.
+"""Our themes (theme.toml), with colors that stay distinct in 256 and in 16 colors.
 
-OpenSSH does not pass COLORTERM on, so most sessions show 256 colors; every color here is one of those.
-In 16 colors ok, warning and critical still fall on green, yellow and red. The first curve is blue, and no
-curve is red or yellow: these are kept for what needs attention. The four curves stay apart for color-blind
-eyes in every theme, the states in `color-blind` (tests/tui/test_themes.py simulates them).
-`terminal` has the 16 colors of the terminal itself and paints no background.
+OpenSSH does not pass COLORTERM on, so most sessions show 256 colors; every color here is one of those. In 16 colors ok,
+warning and critical still become green, yellow and red. The first curve is blue, and no curve is red or yellow, which
+are reserved for flags. The four curves are distinct for color-blind eyes in every theme, the states in `color-blind`
+(tests/tui/test_themes.py simulates them). `terminal` has the terminal's own 16 colors and paints no background.
 """
 
 from typing import Any
@@ -19,7 +18,7 @@ DEFAULT, TERMINAL = "dark", "terminal"
 
 
 def foreign_variables(theme: Theme) -> dict[str, str]:
-    """The values of our style variables for a theme that is not ours."""
+    """Our style variables for a theme that is not ours."""
     if theme.ansi:
         dim = faint = "ansi_bright_black"
         beyond = "ansi_default"
@@ -35,7 +34,7 @@ def foreign_variables(theme: Theme) -> dict[str, str]:
 
 
 def _theme(name: str, table: dict[str, Any]) -> Theme:
-    """A theme whose missing colors are derived from its own; the table has all colors of `terminal`."""
+    """A theme whose missing colors are derived from its own; `terminal` has all colors in the table."""
     table = {**_TABLES.get(table.pop("like", ""), {}), **table}
     variables = {variable: table.pop(variable) for variable in [*table] if "-" in variable or variable in _OURS}
     theme = Theme(name=name, **table)
@@ -60,7 +59,7 @@ OWN = tuple(_theme(name, dict(table)) for name, table in _TABLES.items())
 
 
 def theme_name(asked: str | None, place: str = "--theme") -> str:
-    """The name of the theme to use. Raises UserError for an unknown name; `place` is where it was set."""
+    """The name of the theme to use. Raises UserError for an unknown name; `place`: where it was set."""
     known = [*(theme.name for theme in OWN), *BUILTIN_THEMES]
     if asked is not None and asked not in known:
         ours = ", ".join(theme.name for theme in OWN)

@@ -1,4 +1,4 @@
-"""Work that takes minutes, outside the event loop: closing the program never waits for it."""
+"""Work that takes minutes, outside of the event loop: closing the program never waits for it."""
 
 import asyncio
 import subprocess
@@ -17,9 +17,9 @@ T = TypeVar("T")
 
 
 async def in_background(work: Callable[[], T]) -> T:
-    """Runs `work` in a thread of its own and returns what it returns, or raises what it raises.
+    """Runs `work` in a separate thread; returns its result or raises its error.
 
-    Unlike those of `asyncio.to_thread`, the thread ends with the program.
+    Unlike a thread of `asyncio.to_thread`, it ends with the program.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
@@ -42,9 +42,9 @@ async def in_background(work: Callable[[], T]) -> T:
 
 
 def in_terminal(app: App[Any], command: Sequence[str]) -> int:
-    """Gives the terminal to a program until it ends; returns its exit code. Raises OSError where it cannot start.
+    """Gives the terminal to a program until it ends; returns its exit code. Raises OSError if it cannot start.
 
-    Nothing may be raised inside of `suspend`, which would leave the terminal without the screen.
+    Inside of `suspend` nothing may raise, which would leave the terminal without the screen.
     """
     failure: Exception | None = None
     code = 0
@@ -62,7 +62,7 @@ def in_terminal(app: App[Any], command: Sequence[str]) -> int:
 def reported(
     app: App[Any], title: str = "", severity: SeverityLevel = "error", also: type[Exception] = UserError
 ) -> Iterator[None]:
-    """Ends its block at an error that a user can cause, and shows the reason; `also` is one more kind of error."""
+    """Ends its block at a user error, and shows the reason; `also`: another kind of error."""
     try:
         yield
     except (UserError, OSError, also) as error:
@@ -70,5 +70,5 @@ def reported(
 
 
 def narrator(app: App[Any]) -> Callable[[str], None]:
-    """Shows the progress that work in a thread reports."""
+    """Shows the progress reported by work in a thread."""
     return partial(app.call_from_thread, partial(app.notify, markup=False))

@@ -1,4 +1,4 @@
-"""Actions on the checkpoints of a run: resume it, score one, make a model of one."""
+"""Actions on a run's checkpoints: resume it, score one, make a model of one."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 async def resume_run(page: Page[Any], run: RunDir) -> None:
-    """Asks for checkpoint and settings, and continues the run; at step 0 it starts a new one. Runs in a worker."""
+    """Asks for checkpoint and settings, and continues the run; step 0 starts a new one. Runs in a worker."""
     from launcher.record.state import current
     from launcher.runs.act.fork import fork
     from launcher.runs.act.resume import proposed, resume
@@ -37,7 +37,7 @@ async def resume_run(page: Page[Any], run: RunDir) -> None:
 
 
 async def start_again(page: Page[Any], run: RunDir) -> None:
-    """Starts a new run with the settings of another one, which the user may change first. Runs in a worker."""
+    """Starts a new run with another run's settings, which the user may change first. Runs in a worker."""
     from launcher.runs.act.fork import fork
 
     def act(step: int, settings: Sequence[str], force: bool) -> RunDir:
@@ -55,7 +55,7 @@ async def _from_step(
     kept: Sequence[int],
     act: Callable[[int, Sequence[str], bool], RunDir],
 ) -> None:
-    """Asks for the step of a checkpoint and KEY=VALUE settings, and opens the run that `act` begins with them."""
+    """Asks for a checkpoint's step and KEY=VALUE settings, and opens the run that `act` starts."""
 
     def wrong(text: str) -> str | None:
         at, *settings = text.split() or [""]
@@ -73,7 +73,7 @@ async def _from_step(
 
 
 async def evaluate_run(page: Page[Any], run: RunDir) -> None:
-    """Asks for the checkpoint and opens the run that scores it on the test split. Runs in a worker."""
+    """Asks for the checkpoint, and opens the run that scores it on the test split. Runs in a worker."""
     from launcher.runs.act.use_checkpoint import evaluate
 
     def act(step: int, force: bool) -> RunDir:
@@ -90,12 +90,12 @@ async def _from_checkpoint(page: Page[Any], run: RunDir, question: str, act: Cal
 
 
 def begin_fork(page: Page[Any], reader: RunReader) -> None:
-    """Forks the run that a page is about, in a worker of the page."""
+    """Forks the page's run, in a worker of the page."""
     page.in_worker(partial(fork_run, page, reader.dir), "start")
 
 
 def try_entry(page: Page[Any], run: RunView, name: str) -> None:
-    """Forks a run with the chosen fix, or the first with settings; one that isolates a failure becomes a trial."""
+    """Forks a run with the chosen fix, or the first one with settings; an isolating fix becomes a trial."""
     from launcher.preset.settle import settings_of
 
     offer = chosen_offer(run, name)
@@ -134,7 +134,7 @@ async def fork_run(page: Page[Any], run: RunDir, changes: Sequence[str] = ()) ->
 
 
 async def merge_run(page: Page[Any], run: RunDir) -> None:
-    """Asks for the checkpoint and writes it as a Hugging Face model. Runs in a worker."""
+    """Asks for the checkpoint, and writes it as a Hugging Face model. Runs in a worker."""
     from launcher.runs.act.use_checkpoint import MergeError, merge
 
     app = page.app
@@ -151,7 +151,7 @@ async def _begin(
     act: Callable[[str, bool], RunDir],
     ask: Callable[[Callable[[str], RunDir | None]], Awaitable[RunDir | None]],
 ) -> None:
-    """Opens the run that `ask` starts with the typed text; asks again before it ignores errors of the preflight."""
+    """Opens the run that `ask` starts with the typed text; asks again before ignoring errors of the preflight."""
     from launcher.check.gate import Refused
 
     app = page.app
@@ -176,7 +176,7 @@ async def _begin(
 
 
 async def _ask_step(app: App[Any], run: RunDir, question: str, act: Callable[[str], T]) -> T | None:
-    """Asks for the step of a complete checkpoint, the newest first; None when there is none or the user cancels."""
+    """Asks for the step of a complete checkpoint [default: newest]; None without one, or if cancelled."""
     from launcher.runs.watch.checkpoints import checkpoint, checkpoint_sizes, checkpoint_words
 
     try:

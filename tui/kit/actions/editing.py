@@ -1,4 +1,4 @@
-"""The ways into the editor: from a preset, from a run, from a check."""
+"""Opens the editor from a preset, run or check."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def edit_preset(
 ) -> bool:
     """Opens the editor on a preset, at a field or veRL key, with KEY=VALUE settings and a renamed key as first changes.
 
-    Shows a message if it cannot be opened. Returns whether it was opened.
+    Shows a message if that fails. Returns whether it was opened.
     """
     from launcher.preset.drafts import open_draft
 
@@ -44,7 +44,7 @@ def edit_preset(
 def edit_run(
     app: App[Any], info: RunInfo, field: str | None = None, *, read_only: bool = False, settings: Sequence[str] = ()
 ) -> None:
-    """Opens the editor on a new preset with the settings of a run, given its run.yaml; KEY=VALUE as first changes."""
+    """Opens the editor on a new preset with the settings in a run.yaml; KEY=VALUE as first changes."""
     from launcher.preset.drafts import draft_of_run
 
     try:
@@ -56,7 +56,7 @@ def edit_run(
 
 
 def edit_offer(app: App[Any], run: RunView, offer: Offer | None) -> None:
-    """Opens the editor on the settings of a run, with those of a fix as first changes."""
+    """Opens the editor on a run's settings, with a fix's settings as first changes."""
     from launcher.preset.settle import settings_of
 
     field, edits = (offer.field, offer.edits) if offer else (None, ())
@@ -64,7 +64,7 @@ def edit_offer(app: App[Any], run: RunView, offer: Offer | None) -> None:
 
 
 def open_entry(app: App[Any], run: RunView, name: str) -> None:
-    """Goes to a line of the log, or to the field that a fix is about."""
+    """Goes to a line of the log, or to a fix's field."""
     kind, _, number = name.partition(" ")
     if kind == "line":
         navigation(app).show("log", run, int(number))
@@ -73,7 +73,7 @@ def open_entry(app: App[Any], run: RunView, name: str) -> None:
 
 
 def chosen_offer(run: RunView, name: str) -> Offer | None:
-    """The fix of an entry of the run's problem; where none is chosen, the first one that changes something."""
+    """The fix of an entry of the run's problem; without a choice, the first one with changes."""
     kind, _, number = name.partition(" ")
     problem = run.reader.problem
     offers = problem.offers if problem else ()
@@ -81,7 +81,7 @@ def chosen_offer(run: RunView, name: str) -> Offer | None:
 
 
 def edit_entry(app: App[Any], run: RunView, name: str) -> None:
-    """Opens the editor at what a fix changes; where none is chosen, at the first one that changes something."""
+    """Opens the editor at a fix's change; without a choice, at the first fix with changes."""
     chosen = chosen_offer(run, name)
     if chosen is not None and chosen.field is None and run.reader.info.preset is not None:
         app.notify("This fix is not a preset setting; apply it outside ppo-tui")

@@ -1,4 +1,4 @@
-"""Saving a draft from a screen, without losing what another program wrote or what is not saved yet."""
+"""Saves a draft from a screen, without losing changes of another program or unsaved ones."""
 
 import os
 import shlex
@@ -20,7 +20,7 @@ _EDITORS = ("nano", "vim", "vi")
 
 
 async def save(app: App[Any], draft: Draft) -> bool:
-    """Writes the file, and asks first if it changed on the disk. Returns whether it is saved."""
+    """Writes the file; asks first if it changed on disk. Returns whether it is saved."""
     if draft.needs_name:
         return await save_as(app, draft)
     try:
@@ -63,7 +63,7 @@ async def save_as(app: App[Any], draft: Draft) -> bool:
 
 
 async def may_leave(app: App[Any], draft: Draft) -> bool:
-    """Whether the draft can be closed: it is saved, or the user discards it."""
+    """Whether the draft can be closed: saved, or discarded by the user."""
     if not draft.changed:
         return True
     choice = await app.push_screen_wait(
@@ -75,7 +75,7 @@ async def may_leave(app: App[Any], draft: Draft) -> bool:
 
 
 def edit_outside(app: App[Any], draft: Draft, where: Where = ()) -> None:
-    """Opens the draft at a value in the user's own editor; the result is a change like others."""
+    """Opens the draft at a value in the user's own editor; the result is a normal change."""
     try:
         words = editor_command()
         with tempfile.TemporaryDirectory(prefix="ppo-tui-") as folder:
@@ -90,7 +90,7 @@ def edit_outside(app: App[Any], draft: Draft, where: Where = ()) -> None:
 
 
 def _run_suspended(app: App[Any], command: list[str]) -> None:
-    """Gives the terminal to a program until it ends. Raises UserError when it cannot start, or fails."""
+    """Gives the terminal to a program until it ends. Raises UserError if it cannot start, or fails."""
     try:
         code = in_terminal(app, command)
     except SuspendNotSupported:
@@ -112,7 +112,7 @@ def taken(name: str) -> str | None:
 
 
 def editor_command() -> list[str]:
-    """The words of $VISUAL or $EDITOR, or an editor that is there. Raises UserError."""
+    """The words of $VISUAL or $EDITOR, or an installed editor. Raises UserError."""
     named = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if named:
         try:

@@ -1,4 +1,4 @@
-"""Actions on runs that several screens offer: mark, compare, stop, try fixes, export, delete."""
+"""Actions on runs, for several screens: mark, compare, stop, try fixes, export, delete."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FORMATS = "Format by extension: .csv, .jsonl, .parquet, .svg or .tfevents; a fo
 
 
 def toggle_mark(app: App[Any], run: Path) -> None:
-    """Marks a run or removes its mark; shows a message when enough are marked."""
+    """Marks or unmarks a run; shows a message if enough are marked."""
     from launcher.compare.comparison import MOST
 
     marked = navigation(app).marked
@@ -39,7 +39,7 @@ def toggle_mark(app: App[Any], run: Path) -> None:
 
 
 def compare_marked(app: App[Any], chosen: Path | None) -> None:
-    """Compares the marked runs; if only one is marked, with the selected run."""
+    """Compares the marked runs; a single one with the selected run."""
     from launcher.compare.comparison import FEWEST, MOST
 
     runs = [run for run in navigation(app).marked if run.is_dir()]
@@ -49,7 +49,7 @@ def compare_marked(app: App[Any], chosen: Path | None) -> None:
 
 
 def compare_with_others(app: App[Any], run: Path) -> None:
-    """Compares a run with the marked ones; without any, a fork with its parent, others with the run before."""
+    """Compares a run with the marked ones; without any, a fork with its parent, others with the previous run."""
     from launcher.compare.comparison import MOST
     from launcher.record.layout import RunDir, all_runs
     from launcher.runs.watch.steps import parent_of
@@ -73,7 +73,7 @@ def _compare(app: App[Any], runs: Sequence[Path], too_few: str) -> None:
 
 
 async def stop_run(app: App[Any], reader: RunReader) -> None:
-    """Asks, names what would be lost, and stops the run if the user agrees. Runs in a worker."""
+    """Asks with the expected losses, and stops the run after consent. Runs in a worker."""
     from launcher.runs.watch.checkpoints import latest_checkpoint
 
     run, step = reader.dir, reader.state.step
@@ -89,7 +89,7 @@ async def stop_run(app: App[Any], reader: RunReader) -> None:
 
 
 async def begin_trials(app: App[Any], run: RunDir, rule: str | None = None) -> bool:
-    """Shows the trials of a rule's fixes and their cost; without a rule, of a failure, else of the first flag.
+    """Shows the trials of a rule's fixes and their cost [default of `rule`: the failure, otherwise the first flag].
 
     Once confirmed, they run without the screen. Returns whether the user confirmed. Runs in a worker.
     """
@@ -111,7 +111,7 @@ async def begin_trials(app: App[Any], run: RunDir, rule: str | None = None) -> b
 
 
 async def begin_faster(app: App[Any], run: RunDir) -> bool:
-    """Shows the setting that `try --faster` measures and its runs, and starts them as `begin_trials` does."""
+    """Shows the setting that `try --faster` measures, and its runs; starts them as `begin_trials` does."""
     from launcher.compare.faster import plan
     from launcher.compare.trial_runs import try_apart
 
@@ -124,7 +124,7 @@ async def begin_faster(app: App[Any], run: RunDir) -> bool:
 
 
 async def note_run(page: Page[Any], run: RunDir) -> None:
-    """Asks for the note and the tags of a run. Runs in a worker."""
+    """Asks for a run's note and tags. Runs in a worker."""
     from launcher.record.control import refuse_later
     from launcher.record.note import RunNote, read_note
 
@@ -147,7 +147,7 @@ async def stop_runs(app: App[Any], runs: Sequence[RunDir]) -> None:
 
 
 async def _stop(app: App[Any], runs: Sequence[RunDir]) -> None:
-    """Stops runs, and shows which will end, which had ended already, and which could not be stopped."""
+    """Stops runs, and shows which will end, had already ended, or could not be stopped."""
     from launcher.record.state import ALIVE
     from launcher.runs.act.stop import stop
 
@@ -172,7 +172,7 @@ def _which(runs: Sequence[RunDir]) -> str:
 
 
 async def delete_runs(app: App[Any], runs: Sequence[RunDir]) -> None:
-    """Asks once, with the space that it frees, and deletes ended runs; refuses if one is live. Runs in a worker."""
+    """Asks once, with the freed space, and deletes ended runs; refuses if one is live. Runs in a worker."""
     from launcher.core.files import size
     from launcher.core.format import gib
     from launcher.runs.act.removal import check, delete
@@ -192,7 +192,7 @@ async def delete_runs(app: App[Any], runs: Sequence[RunDir]) -> None:
 
 
 async def export_run(page: Page[Any], run: RunDir) -> None:
-    """Asks for the file, whose ending is the format, and asks again before it replaces one. Runs in a worker."""
+    """Asks for the file, whose extension sets the format, and again before replacing one. Runs in a worker."""
     from launcher.export.formats import destination, export
 
     def wrong(to: str) -> str | None:
@@ -219,7 +219,7 @@ async def export_run(page: Page[Any], run: RunDir) -> None:
 
 
 async def report_runs(page: Page[Any], *runs: RunDir) -> None:
-    """Asks for the file of a report and writes it; asks again before it replaces one. Runs in a worker."""
+    """Asks for a report's file and writes it; asks again before replacing one. Runs in a worker."""
     from launcher.report.page import check, write
 
     name = f"{runs[0].id}.html" if len(runs) == 1 else "report.html"
@@ -228,7 +228,7 @@ async def report_runs(page: Page[Any], *runs: RunDir) -> None:
 
 
 async def bundle_run(page: Page[Any], run: RunDir) -> None:
-    """Asks for the file of a bundle and writes it, as `report_runs`."""
+    """Asks for a bundle's file and writes it, as `report_runs`."""
     from launcher.report.bundle import check, write
 
     ask = (f"Bundle of {_which([run])} to", f"{run.id}-bundle.zip", "For an issue; look into it before you send it")
@@ -238,7 +238,7 @@ async def bundle_run(page: Page[Any], run: RunDir) -> None:
 async def _written(
     app: App[Any], what: str, ask: tuple[str, str, str], check: Callable[[Path], None], write: Callable[[Path], object]
 ) -> None:
-    """Writes a file with the name that the user types; `ask` has the question, a default name and a note."""
+    """Writes a file with a typed name; `ask`: the question, a default name and a note."""
 
     def wrong(to: str) -> None:
         check(Path(to.strip()).expanduser())
@@ -254,5 +254,5 @@ async def _written(
 
 
 def _without_option(error: UserError, to: str) -> str:
-    """The help of the option `-o` of `ppo-tui export`, without the name of the option."""
+    """The error of `ppo-tui export` without the name of its option `-o`."""
     return str(error).removeprefix(f"--output {to}: ")

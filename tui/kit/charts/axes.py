@@ -1,4 +1,4 @@
-"""x axes of a run other than steps: training time, and tokens."""
+"""x axes other than steps: training time, and tokens."""
 
 import math
 from array import array
@@ -22,7 +22,7 @@ _LONGEST = 30 * _DAY  # seconds that no step takes
 
 
 class SpentAxis:
-    """x is the time or the tokens until a step: `spent` grows with `steps`. Charts have no points between steps."""
+    """x is the time or tokens spent up to a step: `spent` grows with `steps`. Charts have no points between steps."""
 
     unit = 0.0
 
@@ -48,21 +48,21 @@ class SpentAxis:
         return self.steps[at] if at < len(self.steps) else self.steps[-1] + 1
 
     def within(self, step: float) -> float:
-        """What was spent until a moment inside of a step: 3.5 is the middle of step 4."""
+        """Time or tokens spent up to a moment inside of a step: 3.5 is the middle of step 4."""
         (first, before), (last, spent) = self._stretch(bisect_left(self.steps, step))
         return before + (spent - before) * max(step - first, 0.0) / (last - first)
 
     def moment(self, x: float) -> float:
-        """The moment, as a fraction of steps, until which `x` was spent; 0 at the start of the run."""
+        """The moment, as a fraction of steps, when `x` was spent; 0 at the start of the run."""
         (first, before), (last, spent) = self._stretch(bisect_left(self.spent, x))
         if x <= 0:
             return 0.0
         return first + (last - first) * (x - before) / (spent - before) if spent > before else last
 
     def _stretch(self, at: int) -> tuple[tuple[int, float], tuple[int, float]]:
-        """Step and amount spent at both ends of the interval that ends with the step of this index.
+        """Step and amount at both ends of the interval that ends with the step of this index.
 
-        The interval after the last step is taken to equal the last one.
+        The interval after the last step equals the last one.
         """
         if at == 0:
             return (self.steps[0] - 1, 0.0), (self.steps[0], self.spent[0])
@@ -74,7 +74,7 @@ class SpentAxis:
 
 
 def time_axis(store: SeriesStore) -> SpentAxis | None:
-    """Seconds of training; the pause before a resumed attempt is left out. None when the log has no times."""
+    """Seconds of training, without pauses before resumed attempts. None if the log has no times."""
     seams = set(store.seams)
     spent, total, usual = array("d", [0.0]), 0.0, 0.0
     for step, (before, now) in zip(store.steps[1:], pairwise(store.times), strict=True):
@@ -86,7 +86,7 @@ def time_axis(store: SeriesStore) -> SpentAxis | None:
 
 
 def token_axis(store: SeriesStore) -> SpentAxis | None:
-    """Tokens trained on; None for a run that does not log them."""
+    """Tokens trained on; None if not logged."""
     series = store.get(TOKENS_KEY)
     if series is None:
         return None
@@ -96,21 +96,21 @@ def token_axis(store: SeriesStore) -> SpentAxis | None:
 
 
 def time_limit(seconds: float) -> float:
-    """The right end of the axis of time of a live run: a round duration that leaves little room."""
+    """The right end of a live run's time axis: a round duration with little room."""
     unit = next((unit for unit in _ENDS if seconds <= _MANY * unit), _ENDS[-1])
     return float(step_limit(math.ceil(seconds / unit), None) * unit)
 
 
 def time_stride(least: float) -> float:
-    """The distance of ticks on an axis of time: round, and at least so many seconds."""
+    """A round tick distance for a time axis, at least `least` seconds."""
     return next((rung for rung in _STRIDES if rung >= least), math.ceil(least / _DAY) * _DAY)
 
 
 def _clock(seconds: float) -> str:
-    """A duration without its zeros: `2h`, not `2h 00m`."""
+    """A duration without trailing zeros: `2h`, not `2h 00m`."""
     return duration(seconds).removesuffix(" 00s").removesuffix(" 00m").removesuffix(" 0h")
 
 
 def plan(state: RunState, newest: int | None) -> int | None:
-    """The last step on the axis of a run: the planned one while it lives, otherwise its newest."""
+    """The last step on a run's axis: the planned one while it lives, otherwise its newest."""
     return state.total if state.live else newest

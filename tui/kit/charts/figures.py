@@ -45,7 +45,7 @@ def _start(values: Sequence[float], _: SeriesStore) -> Context:
 
 
 def _gpu_count(values: Sequence[float], store: SeriesStore) -> Context:
-    """The number of GPUs, if there are several, as veRL's throughput is that of one. The line above shows the pace."""
+    """The number of GPUs, if several, as veRL's throughput is per GPU. The line above shows the pace."""
     found = store.first_of("perf/time_per_step", "timing_s/step")
     seconds = finite(found[1].values[-1:]) if found else []
     gpus = _gpus(store, seconds[0]) if seconds else 0
@@ -53,7 +53,7 @@ def _gpu_count(values: Sequence[float], store: SeriesStore) -> Context:
 
 
 def _gpus(store: SeriesStore, seconds: float) -> int:
-    """How many GPUs the newest step had: its tokens divided by what one GPU did in its time; 0 if not logged."""
+    """The number of GPUs at the newest step: its tokens over one GPU's throughput in its time; 0 if not logged."""
     tokens, rate = (store.get(key) for key in (TOKENS_KEY, *names.THROUGHPUT))
     last = [series.last or 0.0 if series else 0.0 for series in (tokens, rate)]
     counted = last[0] / (seconds * last[1]) if seconds * last[1] > 0 else 0.0
@@ -61,7 +61,7 @@ def _gpus(store: SeriesStore, seconds: float) -> int:
 
 
 def _longest(_: Sequence[float], store: SeriesStore) -> Context:
-    """A note that the share counts responses as long as the longest one, which are cut only if that is the limit."""
+    """A note that the share counts responses of maximum length, which are truncated only if that is the limit."""
     last = [store.get(f"response_length/{name}") for name in ("max", "clip_ratio")]
     found = [value for series in last if series for value in finite(series.values[-1:])]
     if len(found) < 2:
@@ -89,10 +89,10 @@ def plot(
     bounds: Mapping[str, Sequence[Bound]] = MappingProxyType({}),
     kept: Collection[int] | None = None,
 ) -> Plot:
-    """What the chart of one figure shows now.
+    """The chart of one metric now.
 
-    `rises` are the events of flags that rose. Flags about none of the `figures` on the screen are marked at the reward,
-    which they put at risk. `bounds` are limits, by metric.
+    `rises`: events of new flags. Flags about none of the `figures` on the screen are marked at the reward, which they
+    put at risk. `bounds`: limits by metric.
     """
     found = store.first_of(*figure.keys)
     chart = Plot(figure.title, last=step_limit(store.last_step or 0, plan(state, store.last_step)))
@@ -120,7 +120,7 @@ def plot(
 
 
 def _add_validation(chart: Plot, store: SeriesStore, reward: Series) -> None:
-    """The validations next to the reward: as points when they share its scale, the last one in words."""
+    """Adds the validations to the reward: as points if they have its scale, the last one in words."""
     scores = validation(store)
     if scores is None:
         return
@@ -131,7 +131,7 @@ def _add_validation(chart: Plot, store: SeriesStore, reward: Series) -> None:
 
 
 def headline(figure: Chart, series: Series, store: SeriesStore, past: float | None = None) -> list[Row]:
-    """The last value and one reference: `0.412 ↑`, `best 0.431`. `past`: the usual value or start of its rule."""
+    """The last value and one reference: `0.412 ↑`, `best 0.431`. `past`: the usual or starting value of its rule."""
     last = series.last
     if last is None:
         return []
@@ -150,7 +150,7 @@ def headline(figure: Chart, series: Series, store: SeriesStore, past: float | No
 
 
 def _agreeing(arrow: str, last: float, words: str, other: float | None) -> str:
-    """The arrow where the number next to the value does not contradict it; what is below its best may still rise."""
+    """The arrow if it agrees with the number next to the value, which may rise below its best."""
     if other is None or not arrow or (words == _BEST and arrow == glyphs.UP):
         return arrow
     apart = number(last) != number(other) and (arrow == glyphs.UP) is (last > other)
@@ -162,8 +162,8 @@ def finite(values: Sequence[float]) -> list[float]:
 
 
 def trend(values: Sequence[float]) -> str:
-    """An arrow if the mean of the newest values (ten at most) differs from the mean of as many before them by two
-    standard errors of independent noise.
+    """An arrow if the mean of the newest values (at most ten) differs from that of as many before by two standard
+    errors of independent noise.
 
     The noise is estimated from differences of neighbors: their median is 0.95 of its standard deviation.
     """
@@ -182,7 +182,7 @@ def _concerns(figure: Chart, rule: str) -> bool:
 
 
 def _place(figures: Sequence[Chart], rule: str) -> Chart:
-    """The chart with the marks of a rule."""
+    """The chart for a rule's marks."""
     proof = [each for each in figures if each.proves == rule]
     return next(iter([*proof, *(each for each in figures if _concerns(each, rule))]), REWARD)
 
@@ -191,13 +191,13 @@ Concerns = Callable[[str], bool]  # whether the rule of this id is about the cha
 
 
 def flag(concerns: Concerns, state: RunState) -> Span | None:
-    """The sign of the worst check about a chart; None while all is fine."""
+    """The sign of the worst check about a chart; None without a flag."""
     worst = max((check.level for check in state.checks if concerns(check.rule)), default=Level.OK)
     return level_sign(worst) if worst > Level.OK else None
 
 
 def marks(concerns: Concerns, store: SeriesStore, rises: Sequence[LevelChange]) -> list[Mark]:
-    """Marks where attempts began, and where a flag about a chart rose; the worse sign covers the milder."""
+    """Marks at starts of attempts and at new flags about a chart; the worse sign covers the milder."""
     found = seams(store.seams)
     for change in sorted((each for each in rises if concerns(each.rule)), key=lambda each: each.after):
         found.append(Mark(change.step, *level_sign(change.after)))
@@ -205,12 +205,12 @@ def marks(concerns: Concerns, store: SeriesStore, rises: Sequence[LevelChange]) 
 
 
 def seams(steps: Iterable[int]) -> list[Mark]:
-    """Marks where attempts began."""
+    """Marks at starts of attempts."""
     return [Mark(step, *_MARKS["attempt"], "attempt") for step in steps]
 
 
 def milestones(store: SeriesStore, kept: Collection[int] | None) -> list[Mark]:
-    """Marks where the model was validated, and of the checkpoints: those that are `kept`, where that is known."""
+    """Marks at validations and checkpoints (`kept`: existing ones, if known)."""
     validated, saved = validation(store), store.first_of(*SAVING_TIME)
     there = [step for step in (saved[1].steps if saved else ()) if kept is None or step in kept]
     steps = {"validation": validated.steps if validated else (), "checkpoint": there}
@@ -218,7 +218,7 @@ def milestones(store: SeriesStore, kept: Collection[int] | None) -> list[Mark]:
 
 
 def legend(marks: Iterable[Mark]) -> Row:
-    """`▲✖ flag ┊ attempt`: the marks in the charts, each with its word."""
+    """`▲✖ flag ┊ attempt`: the marks in the charts with their words."""
     words: dict[str, dict[Span, None]] = {}
     for mark in marks:
         words.setdefault(mark.what, {})[mark.sign, mark.role] = None
@@ -233,7 +233,7 @@ NEAR = 1.0  # a limit so many heights of the curve away still gets onto its char
 
 
 def limit_lines(bounds: Sequence[Bound], series: Series, *, all_near: bool = False) -> list[Limit]:
-    """The limits as lines. The range of the chart includes those near its curve, of flags or `all_near`."""
+    """The limits as lines. The chart's range includes those near its curve, of flags only or `all_near`."""
     whole = series.span(series.steps[0], series.steps[-1]) if bounds else None
     if whole is None:
         return []
@@ -247,7 +247,7 @@ def limit_lines(bounds: Sequence[Bound], series: Series, *, all_near: bool = Fal
 
 
 def limit_line(bound: Bound, value: float, *, reach: bool = False) -> Limit:
-    """A limit as a line at `value`; nan: its value is on another scale."""
+    """A limit as a line at `value`; nan: on another scale."""
     return Limit(value, level_sign(bound.level)[1], line_words(bound), reach, bound.side[0], passed(bound))
 
 
@@ -255,7 +255,7 @@ _FAR = 3.0  # times the height of the reward's curve that both together may be h
 
 
 def validation_points(scores: Series, reward: Series) -> Curve | None:
-    """The scores as points if they are on the scale of the reward; otherwise they would flatten its curve."""
+    """The scores as points if they are on the reward's scale; otherwise they would flatten its curve."""
     ours, theirs = (series.span(0, series.steps[-1]) for series in (scores, reward))
     if ours is None or theirs is None:
         return None

@@ -1,4 +1,4 @@
-"""Shows the plots of a screen through its view: window, x axis, smoothing, log scale, cursor."""
+"""Shows a screen's plots through its view: window, x axis, smoothing, log scale, cursor."""
 
 import math
 from dataclasses import dataclass, replace
@@ -16,10 +16,10 @@ _MOST = 24  # averages that are kept; a screen shows about ten
 
 
 class Average:
-    """The debiased exponential moving average of a series, computed before a chart reduces the values to columns.
+    """The debiased exponential moving average of a series, computed before a chart reduces values to columns.
 
-    A value that is not finite leaves a gap and does not change the average. `weight`, below 1, is the share of the past
-    in the average.
+    A non-finite value leaves a gap and does not change the average. `weight`, below 1: share of the past in the
+    average.
     """
 
     def __init__(self, source: Series, weight: float) -> None:
@@ -49,7 +49,7 @@ class Average:
 
 
 class Smoothing:
-    """The averages of the series on a screen."""
+    """The averages of a screen's series."""
 
     def __init__(self) -> None:
         self._known: dict[int, Average] = {}  # by the identity of the series
@@ -67,7 +67,7 @@ class Smoothing:
 
 @dataclass(frozen=True)
 class _Known:
-    """An axis of a run, and the steps that it was made from."""
+    """An axis of a run, and its source steps."""
 
     steps: int
     newest: int | None
@@ -75,7 +75,7 @@ class _Known:
 
 
 class Lens:
-    """Keeps what is costly to make: averages, and the axes of time and tokens."""
+    """Caches averages, and the axes of time and tokens."""
 
     def __init__(self) -> None:
         self.view = View()
@@ -83,14 +83,14 @@ class Lens:
         self._axes: dict[tuple[int, str], _Known] = {}  # by the identity of the store, and what x is
 
     def whole(self, store: SeriesStore, total: Any) -> Whole:
-        """The steps that a run has, usually with room for those to come."""
+        """The steps of a run, usually with room for future ones."""
         newest = store.last_step or 0
         if self.view.fitted:
             return Whole(min(store.steps[0], newest - 1) if store.steps else 0, max(newest, 1), newest)
         return Whole(0, step_limit(newest, total if isinstance(total, int) else None), newest)
 
     def axis(self, store: SeriesStore, across: str) -> SpentAxis | None:
-        """The axis of time or tokens of a run; None if it did not log them."""
+        """A run's axis of time or tokens; None if not logged."""
         known = self._axes.get((id(store), across))
         made_of = (len(store.steps), store.last_step)
         if known is None or (known.steps, known.newest) != made_of:
@@ -99,7 +99,7 @@ class Lens:
         return known.axis
 
     def look(self, plot: Plot, store: SeriesStore, total: Any) -> Plot:
-        """The part of a run's plot that the view shows."""
+        """The part of a run's plot in the view."""
         view = self.view
         plot.axis = self.frame(plot, store, total) or STEPS
         plot.cursor = view.cursor
@@ -112,7 +112,7 @@ class Lens:
         return plot
 
     def frame(self, plot: Plot, store: SeriesStore, total: Any) -> SpentAxis | None:
-        """Sets the ends and the scale of the view in a plot. Returns its x axis, None for steps."""
+        """Applies the ends and scale of the view to a plot. Returns its x axis, None for steps."""
         view = self.view
         spent = self.axis(store, view.across) if view.across != STEP else None
         whole = self.whole(store, total)
@@ -150,7 +150,7 @@ def cursor_headline(curves: list[Curve], step: int, at: int | None = None) -> li
 
 
 def _spent_ends(axis: SpentAxis, view: View, whole: Whole) -> tuple[float, float]:
-    """The ends of an axis of time or tokens: round ones while a run is live, so that columns stay."""
+    """The ends of a time or token axis: round ones during a run, so that columns stay."""
     if view.window is not None or view.fitted:
         first, last = view.shown(whole)
         return axis.place(first), axis.place(last)

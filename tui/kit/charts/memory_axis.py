@@ -15,10 +15,10 @@ _ALMOST = 0.99  # a step that takes longer than usual does not become the next o
 
 
 class SampleAxis:
-    """Maps indices of samples to fractions of steps: 3.5 is the middle of step 4, which ends at 4.
+    """Maps sample indices to fractions of steps: 3.5 is the middle of step 4, which ends at 4.
 
-    Samples from before the first step belong to the step before it; no sample lies right of `end`. Without any step, x
-    is the seconds since the first sample.
+    Samples before the first step belong to the previous step; no sample is right of `end`. Without steps, x is seconds
+    since the first sample.
     """
 
     unit = 0.0
@@ -26,7 +26,7 @@ class SampleAxis:
     def __init__(
         self, times: Sequence[float], steps: Sequence[int], step_times: Sequence[float], end: float = math.inf
     ) -> None:
-        """`times` of the samples; `step_times` say when each of `steps` ended. Both ascend."""
+        """`times`: those of the samples. `step_times`: ends of `steps`. Both ascend."""
         self._times, self._steps, self._ends, self._end = times, steps, step_times, end
         durations = [b - a for a, b in pairwise(step_times[-_RECENT:]) if b > a]
         self._usual = statistics.median(durations) if durations else 60.0
@@ -49,14 +49,14 @@ class SampleAxis:
         return bisect_left(self._times, self._time(x))
 
     def sample_of(self, step: int) -> int | None:
-        """The index of the first sample after a step; None if the run does not have that step."""
+        """The index of the first sample after a step; None if the run lacks that step."""
         found = bisect_left(self._steps, step)
         if found == len(self._steps) or self._steps[found] != step or not self._times:
             return None
         return min(bisect_left(self._times, self._ends[found]), len(self._times) - 1)
 
     def ends(self) -> list[int]:
-        """For each step the index of the first sample after it."""
+        """Per step the index of the first sample after it."""
         return [bisect_left(self._times, end) for end in self._ends]
 
     def label(self, x: float) -> str:
@@ -87,7 +87,7 @@ class SampleAxis:
 
 
 class SpentSamples:
-    """Maps indices of samples to the time or tokens that were spent until then."""
+    """Maps sample indices to the time or tokens spent by then."""
 
     unit = 0.0
 

@@ -31,7 +31,7 @@ _WINDOWS, _OVERLAP = 15, 4  # windows side by side across a chart; points in eac
 def over_steps(samples: Series, axis: SampleAxis, steps: int, pick: Callable[[Sequence[float]], float]) -> Series:
     """Combines the samples of each `steps` steps by `pick` into one value at the last of them.
 
-    Memory and utilization rise and fall in each step, so all samples of many steps would look like a barcode.
+    Memory and utilization vary within each step, so all samples of many steps would look like a barcode.
     """
     found = Series()
     places = [bisect_left(samples.steps, end) for end in axis.ends()]
@@ -45,14 +45,14 @@ def over_steps(samples: Series, axis: SampleAxis, steps: int, pick: Callable[[Se
 
 
 class Held:
-    """A series of samples whose value holds until the next one: a column without a sample is not a gap."""
+    """A series of samples whose values hold until the next one: a column without samples is not a gap."""
 
     def __init__(self, series: Series) -> None:
         self.series = series
         self.steps, self.values = series.steps, series.values
 
     def span(self, first: int, last: int) -> Span | None:
-        """Lowest and highest value of samples `first` to `last`; without any, that of the sample before."""
+        """Lowest and highest value of samples `first` to `last`; without any, the previous value."""
         if self.steps and last < first <= self.steps[-1]:
             first = last
         return self.series.span(first, last)
@@ -62,7 +62,7 @@ class Held:
 
 
 def memory_plot(history: MachineHistory, store: SeriesStore, state: RunState, device: Device | None) -> Plot:
-    """The memory in use and the run's part of it, in GiB. Without samples: the metrics that veRL itself logged."""
+    """Used memory and the run's part of it, in GiB. Without samples: veRL's own metrics."""
     if device is None:
         return _logged(store)
     index, host = device.index, device.index == HOST
@@ -85,7 +85,7 @@ def memory_plot(history: MachineHistory, store: SeriesStore, state: RunState, de
 
 
 def util_plot(history: MachineHistory, store: SeriesStore, state: RunState, device: Device) -> Plot | None:
-    """Utilization of a GPU, or of the host's CPUs, in %; None when nothing measures it."""
+    """Utilization of a GPU or of the host's CPUs in %; None if not measured."""
     series = history.series("util", device.index)
     if series is None:
         return None
@@ -145,7 +145,7 @@ def averaged(curve: Curve, begin: int, end: int) -> Curve:
 
 
 def _banded(curve: Curve, samples: SampleAxis, steps: int) -> list[Curve]:
-    """Two curves for memory, the highest and lowest samples; one for other values, their mean."""
+    """For memory, two curves of the highest and lowest samples; for other values, their mean."""
     assert isinstance(curve.points, Held)
     series = curve.points.series
 

@@ -1,4 +1,4 @@
-"""The plots of one run through a lens: its metrics, with their limits and flags."""
+"""The plots of one run through a lens: its metrics with limits and flags."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ _RECENT = 40  # values whose trend the arrow shows
 def check_plot(
     key: str, store: SeriesStore, total: int | None, bounds: Sequence[Bound], changes: Sequence[LevelChange]
 ) -> Plot:
-    """The plot of one metric of a check, with its limits `bounds` and the `changes` where the check rose or cleared."""
+    """The plot of one metric of a check, with its limits `bounds`, and `changes` when it rose or cleared."""
     chart = Plot(key, last=step_limit(store.last_step or 0, total))
     series = store.get(key)
     if series is None or series.last is None:
@@ -48,7 +48,7 @@ def check_plot(
 
 
 class RunCharts:
-    """Makes plots from what a reader has read; calling it again is cheap."""
+    """Makes plots from a reader's data; repeated calls are cheap."""
 
     def __init__(self, reader: RunReader, lens: Lens) -> None:
         self.reader, self.lens = reader, lens
@@ -58,7 +58,7 @@ class RunCharts:
         self._found: dict[str, list[Bound]] = {}
 
     def figure(self, figure: Chart, figures: Sequence[Chart]) -> Plot:
-        """One of the figures on the screen."""
+        """The plot of a figure on the screen."""
         reader = self.reader
         bounds, kept = self._bounds(), reader.kept
         drawn = plot(figure, reader.series, reader.state, self._risen(), figures=figures, bounds=bounds, kept=kept)
@@ -77,7 +77,7 @@ class RunCharts:
         return self._look(drawn, key)
 
     def _look(self, drawn: Plot, *keys: str) -> Plot:
-        """The plot through the lens; behind the curve of a fork is that of its parent."""
+        """The plot through the lens; the parent's curve is behind a fork's."""
         shown = self.lens.look(drawn, self.reader.series, self._plan)
         own, parent = self.reader.series.first_of(*keys), self.reader.parent
         if own and parent is not None and self.lens.view.across == STEP and (series := parent.get(own[0])) is not None:
@@ -89,7 +89,7 @@ class RunCharts:
         return plan(self.reader.state, self.reader.series.last_step)
 
     def _bounds(self) -> Mapping[str, Sequence[Bound]]:
-        """Limits by metric, found when a flag changes and every ten steps; 0 is left out, as it equals the axis."""
+        """Limits by metric, updated when a flag changes and every ten steps; omits 0, which equals the axis."""
         checks, step = self.reader.state.checks, self.reader.series.last_step or 0
         made_of = step // _RENEWED, [(check.rule, check.level) for check in checks]
         if made_of != self._made_of:

@@ -1,4 +1,4 @@
-"""The part of a run that all charts of a screen show, and how they show it."""
+"""The part of a run that all charts of a screen show, and its form."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -12,7 +12,7 @@ Stretch = tuple[int, int]  # first and last step
 
 
 class Whole(NamedTuple):
-    """The ends of the axis if everything is shown, and the newest step, which may come earlier."""
+    """The ends of the full axis, and the newest step, which may come earlier."""
 
     first: int
     last: int
@@ -21,11 +21,11 @@ class Whole(NamedTuple):
 
 @dataclass(frozen=True)
 class View:
-    """A view counts in steps, whatever x is, so that all charts agree and x can be changed at any time.
+    """A view counts in steps, regardless of x, so that all charts agree and x can change at any time.
 
-    `window`: the steps shown, None for all. `follows`: the window held the newest step and moves on with it, unless
-    there is a cursor. `fitted`: without a window, only trained steps are shown, without room for more. `cursor`: the
-    step whose values are shown.
+    `window`: the visible steps, None for all. `follows`: the window has the newest step and moves with it, unless there
+    is a cursor. `fitted`: without a window, shows only trained steps without room for more. `cursor`: the step whose
+    values are shown.
     """
 
     window: Stretch | None = None
@@ -37,7 +37,7 @@ class View:
     cursor: int | None = None
 
     def shown(self, whole: Whole) -> Stretch:
-        """The steps shown. A window that follows moves by half its length, so that columns seldom move."""
+        """The visible steps. A following window moves by half its length, so that columns seldom move."""
         if self.window is None:
             return whole.first, whole.last
         first, last = self.window
@@ -48,7 +48,7 @@ class View:
         return end - (last - first), end
 
     def zoomed(self, factor: float, whole: Whole) -> "View":
-        """A window of `factor` times as many steps; the cursor, or else the newest step, keeps its place."""
+        """A window of `factor` times as many steps; the cursor, otherwise the newest step, keeps its place."""
         first, last = self.shown(whole)
         around = self.cursor if self.cursor is not None else whole.newest
         around = min(max(around, first), last)
@@ -64,7 +64,7 @@ class View:
         return self._on(first + (distance if share > 0 else -distance), length, whole)
 
     def pointing(self, step: int, whole: Whole) -> "View":
-        """The cursor at a step, and the window moved so that it is inside."""
+        """The cursor at a step, with the window moved to include it."""
         first, last = self.shown(whole)
         moved = replace(self, cursor=step, window=(first, last) if self.window else None)
         if first <= step <= last:
@@ -79,7 +79,7 @@ class View:
         return replace(self, window=(start, start + length), follows=start + length >= whole.newest)
 
     def words(self, whole: Whole) -> list[str]:
-        """How the view differs from the usual one, in words."""
+        """Differences from the default view, in words."""
         first, last = self.shown(whole)
         return [
             *([f"steps {first}–{last}"] if self.window else []),

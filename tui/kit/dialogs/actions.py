@@ -1,4 +1,4 @@
-"""The menu of a page: its actions without a key of their own."""
+"""The menu of a page: actions without their own keys."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ _COLUMNS, _WORDS = 70, 10  # of the list, and before the words
 
 
 def rare_actions(screen: Screen[object]) -> list[ActiveBinding]:
-    """The actions in the menu of a screen, with their present keys."""
+    """The menu actions of a screen, with their current keys."""
     found = {each.binding.id: each for each in reversed(screen.active_bindings.values()) if each.binding.id in MENU}
     return [*reversed(found.values())]
 
@@ -30,7 +30,7 @@ class ActionList(Items, inherit_bindings=False):
 
 
 class ActionsScreen(Dialog[str | None]):
-    """Returns the id of the action chosen by letter or list, or None; one that cannot work now is dimmed, with why."""
+    """Returns the id of the action chosen by letter or list, or None; dims unavailable ones, with the reason."""
 
     HINTS = "enter, letter  choose    esc  cancel"
     BINDINGS = KEYS["actions"]
@@ -52,7 +52,7 @@ class ActionsScreen(Dialog[str | None]):
         listed.focus()
 
     def _item(self, action: ActiveBinding) -> Item:
-        """The row of an action: its letter, a key that the user gave it, what it does, and why it cannot work now."""
+        """The row of an action: its letter, the user's key, its words, and why it is unavailable."""
         node, binding, enabled, words = action
         letter = MENU[str(binding.id)]
         own = "" if " " in binding.key else self.app.get_key_display(binding)

@@ -1,4 +1,4 @@
-"""A question that is answered by typing."""
+"""A question answered by typing."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class AskScreen(Dialog[str | None]):
-    """Returns the text, or None if the user cancels. Below it is the objection of `wrong`, or else `note`."""
+    """Returns the text, or None if cancelled. Below it is the objection of `wrong`, otherwise `note`."""
 
     HINTS = "enter  confirm    esc  cancel"
     BINDINGS = KEYS["ask"]
@@ -52,8 +52,8 @@ class AskScreen(Dialog[str | None]):
 async def ask_and_do(
     app: App[Any], question: str, text: str, act: Callable[[str], T], wrong: Callable[[str], str | None], note: str = ""
 ) -> T | None:
-    """Asks for a text and passes it to `act` in a thread; if `act` refuses it, asks again with the text still in the
-    field. None if the user cancels. Runs in a worker.
+    """Asks for a text and passes it to `act` in a thread; if `act` refuses it, asks again with the text. None if
+    cancelled. Runs in a worker.
     """
     while (reply := await app.push_screen_wait(AskScreen(question, text, wrong, note))) is not None:
         text = reply.strip()

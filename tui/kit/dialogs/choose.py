@@ -1,4 +1,4 @@
-"""Questions with choices, and the question before something is started or stopped."""
+"""Questions with choices, and the question before a start or stop."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,13 +14,13 @@ from tui.kit.page import Dialog, ResultT
 
 
 class _Question(Dialog[ResultT]):
-    """A button for each choice; one of them has the focus. `details` may be long: they scroll."""
+    """A button per choice; one has the focus. Long `details` scroll."""
 
     HINTS = "tab  next    enter  choose    esc  cancel"
     FOCUSED = -1  # index of the button
 
     def __init__(self, question: str, details: str, choices: Sequence[tuple[str, str]]) -> None:
-        """`choices` are ids of buttons with their words. All texts are drawn as they are, without markup."""
+        """`choices`: button ids with their words. All texts are drawn without markup."""
         super().__init__()
         self._question, self._details, self._choices = question, details, choices
 
@@ -44,7 +44,7 @@ class ChooseScreen(_Question[str | None]):
     BINDINGS = KEYS["choose"]
 
     def __init__(self, question: str, details: str, choices: Sequence[tuple[str, str]]) -> None:
-        """`choices` are keys, one letter each, with their words."""
+        """`choices`: keys, one letter each, with their words."""
         super().__init__(question, details, [(key, f"{key}  {words}") for key, words in choices])
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
@@ -57,7 +57,7 @@ class ChooseScreen(_Question[str | None]):
 
 
 class ConfirmScreen(_Question[bool]):
-    """Returns True only for `y` or the button that says so. The safe button has the focus."""
+    """Returns True only for `y` or its button. The safe button has the focus."""
 
     BINDINGS = KEYS["confirm"]
     FOCUSED = 0
@@ -73,6 +73,6 @@ class ConfirmScreen(_Question[bool]):
 
 
 async def confirmed(app: App[Any], question: str, details: str, yes: str) -> bool:
-    """Asks for consent to an action, in a worker; `yes` is the word on its button."""
+    """Asks for consent to an action, in a worker; `yes`: the word on its button."""
     reply: bool = await app.push_screen_wait(ConfirmScreen(question, details, f"y  {yes}"))
     return reply

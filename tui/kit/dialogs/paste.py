@@ -1,4 +1,4 @@
-"""A question that is answered with a text of many lines."""
+"""A question answered with a text of many lines."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ from tui.kit.page import Dialog
 
 
 class _Area(TextArea):
-    """Passes `enter` after a whole text on to the dialog; Textual's own widget keeps every `enter`."""
+    """Passes `enter` after a whole text to the dialog; Textual's own widget keeps every `enter`."""
 
     def __init__(self, text: str, whole: Callable[[str], bool]) -> None:
         super().__init__(text, compact=True, soft_wrap=False)
@@ -26,7 +26,7 @@ class _Area(TextArea):
 
 
 class PasteScreen(Dialog[str | None]):
-    """Returns the text, or None; shows `wrong`'s objection. `enter` ends a text that is `whole`, else begins a line."""
+    """Returns the text, or None; shows the objection of `wrong`. `enter` ends a `whole` text, else starts a line."""
 
     HINTS = "f2  continue    enter  continue, after a path    esc  cancel"
     BINDINGS = KEYS["paste"]

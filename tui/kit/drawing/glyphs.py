@@ -1,7 +1,7 @@
-"""Every sign the screen draws.
+"""Every sign on the screen.
 
-Widgets draw the signs below; `--ascii` translates them to their twins of `launcher.core.text.ASCII` when a row is
-painted. Each sign and each twin is one cell wide, so a layout is the same in both.
+Widgets draw the signs below; `--ascii` translates them by `launcher.core.text.ASCII` when a row is painted. Each sign
+and its translation is one cell wide, so that the layout is equal.
 """
 
 from rich.cells import cell_len
@@ -46,7 +46,7 @@ _TABLE = str.maketrans(ASCII | {chr(BRAILLE + dots): _ascii_braille(dots) for do
 
 
 def to_ascii(text: str) -> str:
-    """The text in ASCII and just as wide: our signs as their twins, foreign ones as question marks."""
+    """The text in ASCII with equal width: translates our signs, replaces foreign ones by question marks."""
     if text.isascii():
         return text
     return "".join(char if char.isascii() else "?" * cell_len(char) for char in text.translate(_TABLE))

@@ -1,8 +1,8 @@
 """A line chart as rows of text: title, curves in braille, axes with short labels.
 
-Stable by design: the step axis of a live run ends at a rung of a ladder or at the plan, and the value axis at round
-numbers, so one more step changes a few cells. Spikes stay: a column shows its lowest and highest value. Values that are
-not finite leave gaps.
+Stable by design: a live run's step axis ends at a rung of a ladder or at the plan, and the value axis at round numbers,
+so that one more step changes few cells. Spikes stay: a column shows its minimum and maximum. Non-finite values leave
+gaps.
 """
 
 import math
@@ -29,9 +29,9 @@ _FREE = (" ", LIMIT)  # cells that words may cover
 
 
 def draw(plot: Plot, columns: int, rows: int, *, tinted: bool = False) -> list[Row]:
-    """The chart in exactly `rows` rows of `columns` cells; any size is fine.
+    """The chart in exactly `rows` rows of `columns` cells, of any size.
 
-    `tinted`: cells beyond a limit are on a tint, instead of a line at the limit.
+    `tinted`: tints cells beyond a limit, instead of a line at the limit.
     """
     if columns <= 0 or rows <= 0:
         return []
@@ -62,14 +62,14 @@ def _flagged(plot: Plot) -> Row:
 
 
 def _behind(plot: Plot) -> Row:
-    """The name of the curve behind, for the end of the title."""
+    """The name of the background curve, for the end of the title."""
     return [(f" {plot.behind.sign} {plot.behind.label}", plot.behind.role)] if plot.behind else []
 
 
 def _title(plot: Plot, columns: int, unit: str = "", unseen: Sequence[Limit] = ()) -> Row:
-    """The title row; `unit` and the limits `unseen` are in it if the axes have no place for them.
+    """The title row, with `unit` and the limits `unseen` that have no place at the axes.
 
-    A name that leaves no room for the value, and for the limit of a flag, loses its middle.
+    A name without room for the value and a flag's limit loses its middle.
     """
     said = [(limit.passed, [(limit.label, limit.role if limit.passed else "dim")]) for limit in unseen]
     first = [*plot.headline[:1], *(part for passed, part in said if passed)]
@@ -102,7 +102,7 @@ def _line(plot: Plot, columns: int) -> Row:
 
 
 def _legend(plot: Plot, columns: int) -> list[Row]:
-    """One row that names the curves in their colors, if two of them have a name."""
+    """One row of curve names in their colors, if two have a name."""
     named = [curve for curve in plot.curves if curve.label]
     if len(named) < 2:
         return []
@@ -123,7 +123,7 @@ def _note(text: str, columns: int, rows: int) -> list[Row]:
 
 
 def _plot(plot: Plot, columns: int, rows: int, gutter: int, tinted: bool) -> tuple[list[Row], list[Limit]]:
-    """The rows of the curves, and the limits that they leave to the title."""
+    """The rows of the curves, and the limits left to the title."""
     canvas, behind = Canvas(columns, rows), Canvas(columns, rows)  # a raw curve is behind its average
     curves = [*plot.curves, *([plot.behind] if plot.behind else [])]
     traces = [
@@ -190,7 +190,7 @@ def _plot(plot: Plot, columns: int, rows: int, gutter: int, tinted: bool) -> tup
 def _limits(
     plot: Plot, drawn: list[list[Span]], ends: tuple[float, float], row_of: Callable[[float], int], tinted: bool
 ) -> tuple[list[Limit], set[int]]:
-    """Draws the limits into the rows. Returns those left to the title, and the rows on a tint."""
+    """Draws the limits into the rows. Returns the limits left to the title, and the tinted rows."""
     unseen, bands = list[Limit](), set[int]()
     for limit in reversed(plot.limits):  # the most important covers the others
         row = row_of(limit.value) if ends[0] <= limit.value <= ends[1] else -1
@@ -212,7 +212,7 @@ def _limits(
 
 
 def _label(drawn: list[list[Span]], row: int, limit: Limit) -> bool:
-    """Writes the label as near to the right end of a row as the curve allows; returns whether it has room."""
+    """Writes the label as far right in a row as the curve allows; returns whether it fits."""
     text = f" {limit.label} "
     free = [char in _FREE for char, _ in drawn[row]]
     for start in range(len(free) - len(text) - 1, 0, -1):
@@ -223,7 +223,7 @@ def _label(drawn: list[list[Span]], row: int, limit: Limit) -> bool:
 
 
 def _beside(drawn: list[list[Span]], row: int, at: int, words: str, role: str) -> None:
-    """Writes the value of a curve next to the cursor, as near to the curve as possible without covering anything."""
+    """Writes a curve's value next to the cursor, as near to the curve as possible without covering anything."""
     text = f" {words} "
     for near in sorted(range(max(row - _NEAR, 0), min(row + _NEAR + 1, len(drawn))), key=lambda each: abs(each - row)):
         for start in (at + 1, at - len(text)):
@@ -242,14 +242,14 @@ def _empty(plot: Plot) -> str:
 
 
 def _cursor(plot: Plot, columns: int) -> int | None:
-    """The column of cells that the cursor is in."""
+    """The cursor's column of cells."""
     if plot.cursor is None:
         return None
     return Window(plot.axis, plot.first, plot.last, columns).column(plot.cursor)
 
 
 def _sign(signs: dict[tuple[int, int], Span], curve: Curve, parts: list[list[tuple[int, int, int]]]) -> None:
-    """Places the signs of a curve: at every point if the points are not joined, otherwise at the newest one."""
+    """Places a curve's signs: at every point if not joined, otherwise at the newest one."""
     points = [((bottom + top) // 8, x // 2) for part in parts for x, bottom, top in part]
     if curve.points_only:
         signs.update(dict.fromkeys(points, (curve.sign or DOT, curve.role)))
@@ -258,7 +258,7 @@ def _sign(signs: dict[tuple[int, int], Span], curve: Curve, parts: list[list[tup
 
 
 def _draw(canvas: Canvas, part: list[tuple[int, int, int]], role: str) -> None:
-    """Draws one part of a curve: vertical strokes from low to high, each joined to the one before."""
+    """Draws one part of a curve: vertical strokes from low to high, joined to one another."""
     before: tuple[int, int, int] | None = None
     for x, bottom, top in part:  # y grows downward: top <= bottom
         canvas.upright(x, top, bottom, role)
@@ -275,7 +275,7 @@ def _draw(canvas: Canvas, part: list[tuple[int, int, int]], role: str) -> None:
 
 
 def _base(plot: Plot, columns: int, gutter: int) -> Row:
-    """The x axis with its ends, round values, marks and the cursor; to its left is the unit of the y axis."""
+    """The x axis with its ends, round values, marks and the cursor; left of it the unit of the y axis."""
     left, right = plot.axis.label(plot.first), plot.axis.label(plot.last)
     if left == right:  # a few minutes after the second day
         right = f"+{plot.axis.label(plot.last - plot.first)}"

@@ -1,4 +1,4 @@
-"""The content of a chart: curves, limits, marks and words, without any size or color."""
+"""The content of a chart: curves, limits, marks and words, without size or color."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -12,21 +12,21 @@ from tui.kit.drawing.scale import stride
 
 
 class Axis(Protocol):
-    """Maps a run's steps to x, never falling, and back; `unit`: the width of a step where x counts them, else 0."""
+    """Maps a run's steps to x (never falling) and back; `unit`: the width of a step if x counts steps, otherwise 0."""
 
     @property
     def unit(self) -> float: ...
     def place(self, step: int) -> float:
-        """x of a step."""
+        """The x of a step."""
 
     def step_at(self, x: float) -> int:
         """The first step at or after `x`."""
 
     def label(self, x: float) -> str:
-        """x as a short text."""
+        """The short text of x."""
 
     def stride(self, least: float) -> float:
-        """A round distance of ticks, at least so far apart."""
+        """A round tick distance, at least `least`."""
 
 
 class StepAxis:
@@ -63,13 +63,12 @@ class Points(Protocol):
 
 @dataclass(frozen=True)
 class Curve:
-    """One series and how it is drawn.
+    """One series and its form.
 
-    `role` is its color: `curve`, `curve-2` to `curve-4` next to it, `raw` behind a smoothed one. `label` names it in
-    the legend, which appears if two curves have labels. `sign` (one cell) is drawn at its newest point and before the
-    label, for screens without color. `points_only`: the points are drawn as `sign` and not joined. `axis` maps steps to
-    x for a run with other times than the chart's. `dash` is a pattern of cells; at its blanks the curves below show
-    through.
+    `role`: its color: `curve`, `curve-2` to `curve-4` next to it, `raw` behind a smoothed one. `label`: its name in the
+    legend, which appears for two labeled curves. `sign` (one cell): drawn at its newest point and before the label, for
+    screens without color. `points_only`: the points are drawn as `sign`, not joined. `axis`: maps steps to x for a run
+    with other times than the chart's. `dash`: a pattern of cells whose blanks show the curves below.
     """
 
     points: Points
@@ -81,7 +80,7 @@ class Curve:
     dash: str = ""
 
     def at(self, step: int) -> float | None:
-        """The value of one step; None when it has none."""
+        """The value of one step; None without one."""
         steps = self.points.steps
         index = bisect_left(steps, step)
         return self.points.values[index] if index < len(steps) and steps[index] == step else None
@@ -94,7 +93,7 @@ _MOST = 15  # marks of one kind that an axis has room for; it shows all flags
 
 @dataclass(frozen=True)
 class Mark:
-    """A sign on the step axis: a health flag that rose, an attempt that began. `what` is its word in the legend."""
+    """A sign on the step axis: a new flag, the start of an attempt. `what`: its word in the legend."""
 
     step: int
     sign: str
@@ -106,9 +105,8 @@ class Mark:
 class Limit:
     """A level line across the chart.
 
-    `label` is on its right end. `reach`: the range is widened to include it. `beyond` is the side of it ("<" or ">") on
-    which values are bad; out of range (nan: on another scale), such a limit is named in the title. `passed`: its level
-    is on.
+    `label`: at its right end. `reach`: the range includes it. `beyond`: the side ("<" or ">") of bad values; out of
+    range (nan: on another scale), such a limit is in the title. `passed`: its level is active.
     """
 
     value: float
@@ -121,7 +119,7 @@ class Limit:
 
 @dataclass
 class Plot:
-    """Everything a chart shows. `note` is a sentence that replaces the curves."""
+    """All content of a chart. `note`: a sentence instead of the curves."""
 
     title: str
     headline: list[Row] = field(default_factory=list)  # most important first; what does not fit is left out
@@ -140,7 +138,7 @@ class Plot:
 
     @property
     def seen(self) -> list[Mark]:
-        """The marks between the ends of the axis; a kind with too many marks is left out."""
+        """The marks between the ends of the axis, without kinds that have too many."""
         found = [mark for mark in self.marks if self.first <= self.axis.place(mark.step) <= self.last]
         counts = Counter(mark.what for mark in found)
         return [mark for mark in found if mark.what == FLAG or counts[mark.what] <= _MOST]

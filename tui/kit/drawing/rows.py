@@ -1,7 +1,7 @@
-"""Rows of text with roles: what a widget draws, before any style is known.
+"""Rows of text with roles: the output of a widget before styling.
 
-A row is a list of spans; a span is a text and the name of its role (`dim`, `warn`, `curve`, ...). Widths
-are in terminal cells, so that wide characters from a log keep their columns.
+A row is a list of spans; a span is a text and the name of its role (`dim`, `warn`, `curve`, ...). Widths are in
+terminal cells, so that wide characters from a log keep their columns.
 """
 
 import re
@@ -31,7 +31,7 @@ class Item(NamedTuple):
 
 
 def width(row: Row) -> int:
-    """Cells that a row takes."""
+    """The width of a row in cells."""
     return sum(cell_len(text) for text, _ in row)
 
 
@@ -53,7 +53,7 @@ def crop(row: Row, limit: int) -> Row:
 
 
 def shorten(name: str, room: int) -> str:
-    """Cuts a name to `room` characters by leaving out its middle."""
+    """Shortens a name to `room` characters by omitting its middle."""
     if len(name) <= room:
         return name
     head = max((room - 1) // 3, 0)
@@ -61,7 +61,7 @@ def shorten(name: str, room: int) -> str:
 
 
 def folded(row: Row, limit: int) -> list[Row]:
-    """The row in as many rows of at most `limit` cells as it needs, broken wherever a row is full."""
+    """The row wrapped to rows of at most `limit` cells, at any character."""
     rows: list[Row] = [[]]
     room = limit
     for text, role in row:
@@ -85,7 +85,7 @@ def fit(row: Row, limit: int) -> Row:
 
 
 def spread(left: Row, right: Row, limit: int) -> Row:
-    """`left` and `right` at both ends of `limit` cells with a blank between them; `left` is cut if both do not fit."""
+    """`left` and `right` at both ends of `limit` cells with a blank between them; cuts `left` if both do not fit."""
     left = list(left)
     while left and left[-1][0].isspace():  # without blanks at its end, a cut there needs no ellipsis
         left.pop()
@@ -105,7 +105,7 @@ def put(row: Row, column: int, spans: Row, least: int = 1) -> Row:
 def paragraph(
     text: str, role: str, columns: int, *, indent: int = 1, most: int | None = None, least: int = 8
 ) -> list[Row]:
-    """The text in lines of at most `columns` cells behind an indent; the last of `most` may end in an ellipsis."""
+    """The text in lines of at most `columns` cells after an indent; the last of `most` may end in an ellipsis."""
     room = max(columns - indent - 1, least)
     lines = wrap(clean(text), room, max_lines=most, placeholder=f" {ELLIPSIS}")
     return [[(" " * indent + line, role)] for line in lines]
@@ -119,7 +119,7 @@ def labelled(label: Row, text: str, role: str, column: int, columns: int, *, mos
 
 
 def packed(items: Sequence[Row], columns: int, between: str = "  ") -> list[Row]:
-    """Puts the items one after the other into rows of at most so many cells."""
+    """The items in sequence, in rows of at most `columns` cells."""
     rows: list[Row] = []
     for item in items:
         if rows and width(rows[-1]) + len(between) + width(item) <= columns:
@@ -130,7 +130,7 @@ def packed(items: Sequence[Row], columns: int, between: str = "  ") -> list[Row]
 
 
 def cells(row: Row) -> list[Span]:
-    """One entry per cell. An empty entry follows a wide character; marks without width are added to their letter."""
+    """One entry per cell. An empty entry follows a wide character; zero-width marks are added to their letter."""
     found: list[Span] = []
     for text, role in row:
         if text.isascii():
@@ -147,7 +147,7 @@ def cells(row: Row) -> list[Span]:
 
 
 def joined(entries: list[Span]) -> Row:
-    """Cells as a row of as few spans as possible: blanks take the role of a neighbor on the same tint."""
+    """Cells as a row of few spans: blanks take the role of a neighbor with equal tint."""
     row: Row = []
     for text, role in entries:
         alike = row and row[-1][1].endswith(TINTED) == role.endswith(TINTED)
@@ -161,10 +161,10 @@ def joined(entries: list[Span]) -> Row:
 
 
 def change(old: Row, new: Row) -> tuple[int, int] | None:
-    """Start and length of the stretch of cells from the first to the last difference; None without one.
+    """Start and length of the range from the first to the last different cell; None without one.
 
-    One stretch a row: Textual paints a widget's row from its beginning to the end of each changed stretch, so
-    a second one would paint the first again.
+    One range per row: Textual paints a widget's row from its beginning to the end of each changed range, so a second
+    one would paint the first again.
     """
     if old == new:
         return None
@@ -180,9 +180,9 @@ _PARTS = re.compile(r"\s+|\S+")  # blanks and words
 
 
 def fold(line: str, columns: int) -> list[str]:
-    """A line in pieces of at most `columns` cells, broken at blanks, which a break takes along.
+    """A line in pieces of at most `columns` cells, broken at blanks, which are dropped.
 
-    A word longer than a line is broken, since some scripts have no blanks. The indent of the line is kept.
+    A word longer than a line is broken, since some scripts have no blanks. The line's indent is kept.
     """
     found, used = [""], 0
     for part in _PARTS.findall(line.expandtabs(4)):
@@ -207,7 +207,7 @@ def fold(line: str, columns: int) -> list[str]:
 
 
 def broken(word: str, columns: int, room: int | None = None) -> Iterator[str]:
-    """A word in pieces of at most `columns` cells, of which the first has `room`."""
+    """A word in pieces of at most `columns` cells, the first of at most `room`."""
     piece, left = "", columns if room is None else room
     for char in word:
         if cell_len(piece + char) > left and (piece or left < columns):

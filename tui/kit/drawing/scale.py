@@ -1,4 +1,4 @@
-"""Axes: round ranges that seldom move, with ticks that labels of at most six cells give exactly."""
+"""Axes: round ranges that seldom move, with ticks that labels of at most six cells show exactly."""
 
 import math
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _COUNTS = {1: (1,), 2: (1,), 3: (2, 1), 4: (3, 1), 5: (2, 4, 1), 6: (2, 5, 1), 7
 
 
 class Scale(NamedTuple):
-    """A range of values and the ticks in it; `low` and `high` are ticks themselves."""
+    """A range of values and its ticks; `low` and `high` are ticks."""
 
     low: float
     high: float
@@ -29,10 +29,10 @@ class Scale(NamedTuple):
 
 
 def value_scale(low: float, high: float, rows: int) -> Scale:
-    """The tightest round range around `low` to `high` whose ticks lie evenly on `rows` rows of text.
+    """The tightest round range around `low` to `high` whose ticks are evenly spaced on `rows` rows of text.
 
-    Snapping outward keeps the curve where it is while values drift, so that few cells are painted. A range
-    too narrow for its labels (11.6236 to 11.6241) is widened until they give its ticks: 11.623 to 11.625.
+    Snapping outward keeps the curve in place while values drift, so that few cells are painted. A range too narrow for
+    its labels (11.6236 to 11.6241) is widened until they show its ticks: 11.623 to 11.625.
     """
     low, high = sorted(max(-_HUGE, min(value, _HUGE)) for value in (low, high))
     if high - low <= max(_SAME * max(abs(low), abs(high)), _TINY):  # one value: a range around it, or 0 to 1
@@ -47,7 +47,7 @@ def value_scale(low: float, high: float, rows: int) -> Scale:
 
 
 def _ticks(low: float, high: float, count: int) -> tuple[float, tuple[float, ...]] | None:
-    """The smallest round distance whose `count` intervals hold the range: span and ticks; None if no labels fit."""
+    """The smallest round distance whose `count` intervals cover the range: span and ticks; None if no labels fit."""
     rough = (high - low) / count * 0.999
     power = math.floor(math.log10(rough))
     for distance in (10.0**p * factor for p in range(power, power + _WIDER) for factor in _TICKS):
@@ -63,9 +63,9 @@ def _ticks(low: float, high: float, count: int) -> tuple[float, tuple[float, ...
 
 
 def log_scale(low: float, high: float, rows: int) -> Scale:
-    """The tightest range from one of 1, 2, 5, 10, ... to another around values above 0.
+    """The tightest range between two of 1, 2, 5, 10, ... around positive values.
 
-    Its ticks are all of these if each has a row of its own, otherwise the ends and the powers of ten.
+    Its ticks are all of these if each has its own row, otherwise the ends and the powers of ten.
     """
     low, high = sorted(max(_TINY, min(value, _HUGE)) for value in (low, high))
     first, last = math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1
@@ -83,7 +83,7 @@ def log_scale(low: float, high: float, rows: int) -> Scale:
 
 
 def share(value: float, low: float, high: float, *, log: bool) -> float:
-    """How far below `high` a value lies: 0 at `high`, 1 at `low` and whatever is lower."""
+    """The distance of a value below `high` as a share: 0 at `high`, 1 at `low` and below."""
     value = min(max(value, low), high)
     if log:
         low, high, value = math.log10(low), math.log10(high), math.log10(value)
@@ -93,8 +93,8 @@ def share(value: float, low: float, high: float, *, log: bool) -> float:
 def step_limit(last: int, total: int | None) -> int:
     """The right end of the step axis, a rung of a ladder above `last`, or the planned `total`.
 
-    The end is fixed for some steps, so that one more of them paints a few cells. The plan becomes the end once it is
-    within reach. For an ended run, `total` is its last step.
+    The end is fixed for some steps, so that one more step paints few cells. The plan becomes the end once it is near.
+    For an ended run, `total` is its last step.
     """
     power: int = 10 ** math.floor(math.log10(max(last, 1)))
     later = [round(rung * scale) for scale in (power, power * 10) for rung in _RUNGS]
@@ -103,13 +103,13 @@ def step_limit(last: int, total: int | None) -> int:
 
 
 def stride(least: float) -> float:
-    """The smallest of 1, 2, 5, 10, 20, ... that is at least so much: the distance of ticks on an x axis of counts."""
+    """The smallest of 1, 2, 5, 10, 20, ... not below `least`: a tick distance for an x axis of counts."""
     power = 10.0 ** math.floor(math.log10(max(least, 1.0)))
     return next(power * factor for factor in _STRIDES if power * factor >= least * (1 - 1e-9))
 
 
 def labels(ticks: Sequence[float]) -> list[str]:
-    """Round ticks as exact text, all with the same unit and the same decimals."""
+    """Round ticks as exact text, with one unit and equal decimals."""
     size = max((abs(tick) for tick in ticks), default=0.0)
     distance = min((abs(b - a) for a, b in pairwise(ticks) if a != b), default=size)
     for least, factor, unit in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e3, 1e3, "k"), (1e-2, 1.0, "")):

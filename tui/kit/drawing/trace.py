@@ -15,7 +15,7 @@ _BITS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 
 
 class Canvas:
-    """`columns` × `rows` cells; dot (0, 0) is upper left, dots outside are ignored. A cell has its last dot's role."""
+    """`columns` × `rows` cells; dot (0, 0) is upper left, outside dots are ignored. A cell has its last dot's role."""
 
     def __init__(self, columns: int, rows: int) -> None:
         self.columns, self.rows = columns, rows
@@ -36,7 +36,7 @@ class Canvas:
             self.dot(x, y, role)
 
     def line(self, x0: int, y0: int, x1: int, y1: int, role: str) -> None:
-        """A stroke from one dot to another, column by column, without holes. `x1` is not left of `x0`."""
+        """A stroke from one dot to another, column by column, without gaps. `x1` is not left of `x0`."""
         run = x1 - x0
         if run == 0:
             self.upright(x0, y0, y1, role)
@@ -48,7 +48,7 @@ class Canvas:
             at = y
 
     def lay(self, other: "Canvas", dash: str) -> None:
-        """Lays the drawing of one curve over this one, except at blanks of the pattern `dash`, if not steep."""
+        """Draws another curve over this one, except at blanks of the pattern `dash`, unless steep."""
         for row, found in enumerate(other._dots):
             for column, dots in enumerate(found):
                 if dots and (dash[column % len(dash)] != " " or dots.bit_count() >= _STEEP):
@@ -56,7 +56,7 @@ class Canvas:
                     self._roles[row][column] = other._roles[row][column]
 
     def row(self, index: int) -> list[Span | None]:
-        """One row of cells; None where no dot is set."""
+        """One row of cells; None for cells without a dot."""
         return [
             (chr(BRAILLE + dots), role) if dots else None
             for dots, role in zip(self._dots[index], self._roles[index], strict=True)
@@ -67,7 +67,7 @@ Part = list[tuple[int, float, float]]  # dot column, lowest and highest value
 
 
 class Window(NamedTuple):
-    """The stretch of x that a chart shows, in `width` columns of dots or of cells."""
+    """The visible range of x, in `width` columns of dots or of cells."""
 
     axis: Axis
     first: float
@@ -75,7 +75,7 @@ class Window(NamedTuple):
     width: int
 
     def column(self, step: int) -> int | None:
-        """The column a step falls into; None when it is outside."""
+        """The column of a step; None outside."""
         x = self.axis.place(step)
         return self.at(x) if self.first <= x <= self.last else None
 
@@ -104,8 +104,9 @@ class Window(NamedTuple):
 
 
 def trace(points: Points, window: Window, *, positive: bool) -> list[Part]:
-    """The unbroken parts of a curve. Few points are drawn one by one, many as columns from lowest to highest.
-    `positive`: only values above 0 are drawn; a column that also has values at or below 0 starts at the bottom.
+    """The unbroken parts of a curve. Few points are drawn one by one, many as columns from minimum to maximum.
+
+    `positive`: draws only positive values; a column with others starts at the bottom.
     """
     start, stop = window.bounds(points.steps)
     least = 0.0 if positive else -math.inf
@@ -134,10 +135,10 @@ def _parts(entries: Sequence[tuple[int, float, float] | None]) -> list[Part]:
 
 
 def spark(points: Points, last: int, columns: int) -> Row:
-    """The steps 0 to `last` as a line in `columns` cells, lowest to highest finite value; a gap where there is none.
+    """The steps 0 to `last` as a line in `columns` cells, minimum to maximum finite value, with gaps.
 
-    The upper row of dots stays free, so that the lines of neighboring rows do not touch. A column of dots shows the
-    most unusual value of its steps, so that spikes stay. A metric that is not logged at every step has no gaps.
+    The upper row of dots stays free, so that lines of neighboring rows do not touch. A column of dots shows its most
+    unusual value, so that spikes stay. A metric that is not logged at every step has no gaps.
     """
     canvas = Canvas(columns, 1)
     count = min(canvas.width, last + 1)
@@ -164,7 +165,7 @@ _FREE, _DEPTHS = 1, 3  # rows of dots above a line, and those that it has
 
 
 def _depth(value: float, low: float, high: float) -> int:
-    """Distance from `high` as a share; halved first, because the difference of two huge values is not finite."""
+    """The distance from `high` as a share; halved first, because the difference of two huge values is not finite."""
     if low == high:
         return _DEPTHS // 2
     share = (high / 2 - value / 2) / (high / 2 - low / 2 or 1.0)

@@ -1,4 +1,4 @@
-"""Chart widgets: single charts, the charts that every run has, and those that the user pinned."""
+"""Chart widgets: single charts, a run's standard charts, and the user's pinned ones."""
 
 from collections.abc import Sequence
 
@@ -38,19 +38,19 @@ class MetricChart(_Chart):
     """One metric over the steps of a run."""
 
     def show(self, plot: Plot) -> None:
-        """Replaces what is shown; only the cells that changed are painted."""
+        """Replaces the plot; paints only changed cells."""
         self.plot = plot
         self.redraw()
 
 
 class MemoryChart(_Chart):
-    """Memory next to the steps, of the fullest GPU or of the host, in the view of the charts next to it.
+    """Memory of the fullest GPU or the host over the steps, in the view of the charts next to it.
 
     It is not a `MetricChart`, because its values do not belong to steps.
     """
 
     def show(self, reader: RunReader, lens: Lens) -> None:
-        """The memory of a run, through the lens of its charts."""
+        """Shows a run's memory, through the lens of its charts."""
         machine, store, state = reader.machine, reader.series, reader.state
         plot = memory_plot(machine, store, state, fullest(machine.latest))
         self.plot = look(plot, lens, store, plan(state, store.last_step))
@@ -58,7 +58,7 @@ class MemoryChart(_Chart):
 
 
 class Figures(Container):
-    """`#chart-0` to `#chart-5`, in the order of `names.charts`, one of them as proof of the worst flag."""
+    """`#chart-0` to `#chart-5`, in the order of `names.charts`, with one as evidence of the worst flag."""
 
     def compose(self) -> ComposeResult:
         for index, _ in enumerate(names.charts()):

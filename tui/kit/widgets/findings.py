@@ -1,4 +1,4 @@
-"""The findings of the preflight, the selected one with its fixes."""
+"""The findings of the preflight; the selected one with its fixes."""
 
 from collections.abc import Sequence
 from textwrap import wrap
@@ -20,12 +20,12 @@ _LEAST = 8  # cells of text, however narrow
 
 
 class Findings(Offers, Items, inherit_bindings=False):
-    """Goes into a `VerticalScroll`. The caller sorts the findings, errors first."""
+    """Belongs into a `VerticalScroll`. The caller sorts the findings, errors first."""
 
     BINDINGS = KEYS["findings"]
 
     class FixWanted(Message):
-        """The user wants the change of this finding."""
+        """The user requests the change of this finding."""
 
         def __init__(self, finding: Finding) -> None:
             super().__init__()
@@ -40,9 +40,9 @@ class Findings(Offers, Items, inherit_bindings=False):
     def show(  # type: ignore[override]  # what it lists are findings, and it makes the items of them
         self, findings: Sequence[Finding], quiet: str = "no problems found", *, beside: bool = False
     ) -> None:
-        """Replaces the findings; `quiet` is shown if there are none.
+        """Replaces the findings; `quiet`: shown without any.
 
-        With an inspector `beside` it, that has the fixes of the selected one.
+        An inspector `beside` it shows the selected one's fixes.
         """
         self.findings, self.quiet, self.beside = findings, quiet, beside
         self._lay()
@@ -70,7 +70,7 @@ class Findings(Offers, Items, inherit_bindings=False):
         return "no finding is selected" if self.chosen is None else "this finding has no fix that is a setting"
 
     def _lay(self) -> None:
-        """Opens the selected finding; at first that is the worst."""
+        """Opens the selected finding; at first the worst."""
         names = [_name(each) for each in self.findings]
         if self.cursor not in names or not self._steered:
             self.cursor = names[0] if names else None
@@ -106,7 +106,7 @@ def finding_rows(finding: Finding, columns: int, *, opened: bool) -> list[Row]:
 
 
 def message_rows(finding: Finding, columns: int) -> list[Row]:
-    """Level, rule and the whole message of a finding."""
+    """Level, rule and the complete message of a finding."""
     sign, role = level_sign(finding.problem.level)
     head: Row = [(" ", "text"), (f"{sign} {finding.level}", role), (f" {clean(finding.id)}  ", "dim")]
     beside = columns - width(head)
@@ -142,7 +142,7 @@ def _wrap(text: str, columns: int) -> list[str]:
 
 
 def _hang(text: str, first: int, columns: int) -> list[str]:
-    """Lines of which the first continues the head."""
+    """Lines; the first continues the head."""
     begin, *_ = wrap(text, first) or [""]
     rest = text[len(begin) :].strip()
     return [begin, *(_wrap(rest, columns) if rest else [])]

@@ -17,8 +17,8 @@ WIDE = 100  # columns that leave room for how long a phase takes
 class HeaderLine(Painted):
     """`Checks name · id ● running · rollout 96/128 ▲ WARN KL-4 up 52m`.
 
-    In a narrow terminal the name is dropped first, then the page and the uptime; state and verdict stay. If the
-    terminal has room for nothing else, the header fills it with a sentence.
+    A narrow terminal first drops the name, then the page and the uptime; state and verdict stay. In a terminal with
+    only this line, it also shows a sentence.
     """
 
     state: RunState | None = None  # until it is read

@@ -30,7 +30,7 @@ _PAUSE = 0.06  # seconds without a move of the cursor, after which the entry is 
 
 
 def inspector_columns(columns: int) -> int:
-    """The width of the inspector on a page of so many columns; 0 below `SPLIT_FROM`."""
+    """The width of the inspector on a page of `columns` cells; 0 below `SPLIT_FROM`."""
     return int(columns * _SHARE) if columns >= SPLIT_FROM else 0
 
 
@@ -40,7 +40,7 @@ _UNREAD = object()  # the stamp of an entry that was not read
 
 @dataclass(frozen=True)
 class Inspection:
-    """Everything about one entry: rows, charts below them, and rows that scroll."""
+    """Everything about one entry: rows, charts below, and scrolling rows."""
 
     head: Sequence[Row] = ()
     charts: Sequence[Plot] = ()
@@ -64,7 +64,7 @@ class Inspector(Vertical, can_focus=False):
         self._arrange(len(self._shown.charts[:CHARTS]), len(self._shown.rows))
 
     def show(self, inspection: Inspection) -> None:
-        """Replaces what is shown."""
+        """Replaces the content."""
         self._shown = inspection
         plots = inspection.charts[:CHARTS]
         self.query_one("#inspected-head", Lines).show(inspection.head)
@@ -78,7 +78,7 @@ class Inspector(Vertical, can_focus=False):
         self.query_one(VerticalScroll).scroll_home(animate=False)
 
     def _arrange(self, count: int, rows: int) -> None:
-        """Puts charts into two columns if there is room; gives them the space that the rows below leave."""
+        """Puts charts into two columns if there is room, in the space left by the rows."""
         charts, (columns, height) = self.query_one("#inspected-charts", Container), self.size
         charts.set_class(not count, HIDDEN)
         across = 2 if columns >= _TWO_FROM and count > 1 else 1
@@ -119,11 +119,11 @@ class Inspected(Page[ResultT]):
 
     @cached_property
     def _entries_read(self) -> dict[str, tuple[object, Any]]:
-        """Stamp and result of each entry that was read; the newest last."""
+        """Stamp and result of each entry read, newest last."""
         return {}
 
     def inspect(self, key: str | None, columns: int) -> Inspection:
-        """The details of an entry in so many columns, or without one of the page. `read_once` reads files."""
+        """The details of an entry in `columns` cells; without an entry, the page's. `read_once` reads files."""
         raise NotImplementedError
 
     def selected(self) -> str | None:
@@ -131,7 +131,7 @@ class Inspected(Page[ResultT]):
         return self.query_one(Listing).cursor
 
     def split(self, *left: Widget) -> ComposeResult:
-        """The list with the widgets that belong to it, and the inspector."""
+        """The list with its widgets, and the inspector."""
         with Split(), Vertical():
             yield from left
 
@@ -150,9 +150,9 @@ class Inspected(Page[ResultT]):
         return self.query_one(Inspector).query_one(VerticalScroll) if self.inspects else super().scrolled
 
     def read_once(self, entry: str, read: Callable[[], FoundT], stamp: object = None) -> FoundT | None:
-        """The result of `read`, which runs in a thread once per entry and stamp and catches its errors.
+        """The result of `read`, run in a thread once per entry and stamp, with its errors caught.
 
-        Until it ends, this is the result of an older stamp, or None; afterwards the page shows the entry again.
+        Until it ends, returns the result of an older stamp, or None; afterwards the page shows the entry again.
         """
         known, _ = self._entries_read.get(entry, (_UNREAD, None))
         if known != stamp and not self._reading:
@@ -162,7 +162,7 @@ class Inspected(Page[ResultT]):
         return found
 
     def found(self, entry: str) -> Any:
-        """The latest result that was read of an entry, or None."""
+        """The latest result read for an entry, or None."""
         return self._entries_read.get(entry, (_UNREAD, None))[1]
 
     async def _read_entry(self, entry: str, read: Callable[[], Any], stamp: object) -> None:
@@ -177,7 +177,7 @@ class Inspected(Page[ResultT]):
         self.show_inspection()
 
     def show_inspection(self) -> None:
-        """Shows the entry under the cursor as it is now."""
+        """Shows the current entry under the cursor."""
         if self.left or not is_open(self):  # its widgets go one by one
             return
         if self.inspects and (found := self.query(Inspector)):

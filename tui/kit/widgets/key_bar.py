@@ -1,4 +1,4 @@
-"""The last line: the keys that work here."""
+"""The last line: the available keys."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -21,9 +21,9 @@ class _Key(NamedTuple):
 
 
 class KeyBar(Painted):
-    """` q quit ? help`: the visible bindings that work now, as many as fit, first enter in a field, and those that
-    the state of the page calls for; a click presses one. The key of the help always fits, as the help lists all others.
-    Textual's Footer mounts a widget per key, which took a sixth of the time to open a page.
+    """` q quit ? help`: the available visible bindings, as many as fit; first enter in a field, and those suggested by
+    the page's state. A click presses one. The help key always fits, as the help lists all others. Textual's Footer
+    mounts a widget per key, which took a sixth of the time to open a page.
     """
 
     _keys: tuple[_Key, ...] = ()

@@ -11,7 +11,7 @@ _INDENT = 6  # cells before what goes on from the line above
 
 
 class CommandText(Grown):
-    """A command, as high as its folded lines."""
+    """A command, as high as its wrapped lines."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)

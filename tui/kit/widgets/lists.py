@@ -1,4 +1,4 @@
-"""Lists with a cursor: tables of one line per thing, entries of several rows."""
+"""Lists with a cursor: tables with one line per thing, and entries of several rows."""
 
 from collections.abc import Callable, Sequence
 
@@ -19,7 +19,7 @@ class Listing(Painted, can_focus=True):
     cursor: str | None = None
 
     class Moved(Message):
-        """The cursor is on another entry."""
+        """The cursor moved to another entry."""
 
     class Chosen(Message):
         """Enter was pressed on the entry of this name."""
@@ -30,11 +30,11 @@ class Listing(Painted, can_focus=True):
 
     @property
     def names(self) -> Sequence[str]:
-        """What the cursor can be on, in order."""
+        """The names that the cursor can be on, in order."""
         raise NotImplementedError
 
     def keep_cursor(self) -> None:
-        """Moves a cursor whose entry was removed to the first one."""
+        """Moves a cursor on a removed entry to the first one."""
         before = self.cursor
         if self.cursor not in (names := self.names):
             self.cursor = names[0] if names else None
@@ -42,7 +42,7 @@ class Listing(Painted, can_focus=True):
             self.screen.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """An empty list offers no key to open an entry."""
+        """Disables the opening key in an empty list."""
         return action != "choose" or self.cursor is not None
 
     def move_to(self, key: str) -> None:
@@ -62,7 +62,7 @@ class Listing(Painted, can_focus=True):
 
 
 class LineTable(Listing):
-    """Draws only the lines in sight, so that a thousand lines cost as much as a screenful.
+    """Draws only the visible lines, so that a thousand lines cost as much as a screenful.
 
     The first cell of a line is for the cursor; an arrow at the end of the first or last line shows that there are more.
     A click moves the cursor, a second one chooses.
@@ -71,13 +71,13 @@ class LineTable(Listing):
     BINDINGS = KEYS["list"]
 
     def __init__(self, line: Callable[[str, int], Row], nothing: str) -> None:
-        """`line` draws a key in so many columns; `nothing` is shown if there are no keys."""
+        """`line` draws a key in a given number of columns; `nothing`: shown without keys."""
         super().__init__()
         self.keys: Sequence[str] = ()
         self._line, self._nothing, self._top = line, nothing, 0
 
     def show(self, keys: Sequence[str]) -> None:
-        """Replaces the keys. A cursor whose key was removed moves to the first one."""
+        """Replaces the keys. A cursor on a removed key moves to the first one."""
         self.keys = keys
         self.keep_cursor()
         self.redraw()
@@ -88,7 +88,7 @@ class LineTable(Listing):
 
     @property
     def in_sight(self) -> Sequence[str]:
-        """The keys whose lines are on the screen."""
+        """The keys of visible lines."""
         return self.keys[self._top : self._top + self.size.height]
 
     def choosable(self, key: str) -> bool:
@@ -136,7 +136,7 @@ class MetricTable(LineTable):
 
 
 class RunTable(LineTable):
-    """The runs of this machine and the presets to start from, under headings."""
+    """The runs of this machine and the presets, under headings."""
 
     BINDINGS = KEYS["run table"]
 
@@ -145,20 +145,20 @@ class RunTable(LineTable):
 
 
 class ResponseTable(LineTable, inherit_bindings=False):
-    """Responses of the model. The page keys do not move this list; they scroll the selected response below it."""
+    """Responses of the model. The page keys scroll the selected response below this list instead of the list."""
 
     BINDINGS = KEYS["responses"]
 
 
 class Items(Listing, Grown):
-    """Goes into a `VerticalScroll` and keeps its cursor in sight, on the same name when entries change."""
+    """Belongs into a `VerticalScroll`; keeps its cursor visible, and on the same name when entries change."""
 
     BINDINGS = KEYS["items"]
 
     items: Sequence[Item] = ()
 
     def show(self, items: Sequence[Item]) -> None:
-        """Replaces the entries. A cursor whose entry was removed moves to the first one."""
+        """Replaces the entries. A cursor on a removed entry moves to the first one."""
         self.items = items
         self.keep_cursor()
         self.redraw()

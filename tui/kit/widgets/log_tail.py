@@ -1,4 +1,4 @@
-"""The last words of the console."""
+"""The last lines of the console."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -22,12 +22,12 @@ _WORD = re.compile(r"[^\W\d_]{3}")
 
 
 class LogTail(Painted):
-    """As many of the last lines as fit, the newest at the bottom.
+    """As many of the last lines as fit, newest at the bottom.
 
-    Left out are blank lines, metrics of steps and validations (the charts show them), veRL's own progress (the line
-    above shows it), other progress bars that are full and older states of others, all but the last of lines that differ
-    only in numbers, the addresses that Ray prints when a signal ends a process, the underlines in tracebacks, and lines
-    without a word, such as `rc=134`.
+    Omitted: blank lines, metrics of steps and validations (shown by the charts), veRL's own progress (shown above),
+    other complete progress bars and older states of others, all but the last of lines that differ only in numbers,
+    addresses that Ray prints when a signal ends a process, underlines in tracebacks, and lines without a word, such as
+    `rc=134`.
     """
 
     BORDER_TITLE = "log"
@@ -39,13 +39,13 @@ class LogTail(Painted):
         self.redraw()
 
     def count(self, most: int) -> int:
-        """How many lines there are to show, of at most so many."""
+        """The number of lines to show, at most `most`."""
         return len(list(islice(_telling(self.lines), most)))
 
     def say(self, said: Said | None) -> None:
         """Shows a message in the last rows for some time; None removes it.
 
-        A widget of its own would make Textual paint the whole screen, 6 kB at 80x24, each time it appears.
+        A separate widget would make Textual paint the whole screen, 6 kB at 80x24, each time it appears.
         """
         self.said = said
         self.redraw()

@@ -1,4 +1,4 @@
-"""The newest message of the screen: over the footer, or in the log tail of a dashboard."""
+"""The newest message of the screen: over the footer, or in a dashboard's log tail."""
 
 import time
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ _READ = 1.0  # seconds that a message stays whatever is typed: one that nobody a
 
 @dataclass(frozen=True)
 class Said:
-    """A message, how grave it is, and how many seconds it stays."""
+    """A message, its severity, and its duration in seconds."""
 
     text: str
     severity: str
@@ -38,7 +38,7 @@ class Said:
 
 
 class MessageLine(Painted):
-    """One line over the footer, three at most where a message is long and the screen is high."""
+    """One line over the footer; up to three for a long message on a high screen."""
 
     def __init__(self, said: Said) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class MessageLine(Painted):
 
 
 def message_rows(said: Said, columns: int, rows: int) -> list[Row]:
-    """The message with its sign, in at most so many rows."""
+    """The message with its sign, in at most `rows` rows."""
     text = " · ".join(filter(None, (line.strip() for line in clean(said.text).splitlines())))
     sign, role = _SIGNS[said.severity]
     if text[:1] in _STATES:  # it has its own

@@ -1,4 +1,4 @@
-"""The base of every widget that draws itself cell by cell."""
+"""The base of widgets that draw themselves cell by cell."""
 
 import re
 from pathlib import Path
@@ -21,7 +21,7 @@ ASCII_CLASS = "-ascii"  # on the app: draw with ASCII characters alone
 
 
 class Painted(Widget):
-    """Draws rows of (text, role), and on a change repaints only the cells that differ.
+    """Draws rows of (text, role), and repaints only the changed cells.
 
     Textual repaints whole regions, which over a slow link is most of the bytes, so `redraw` compares the new rows with
     those on the screen. A row is painted from its start to its last change, and each change of role costs an escape:
@@ -40,7 +40,7 @@ class Painted(Widget):
         self.app.theme_changed_signal.subscribe(self, lambda theme: self.refresh())
 
     def get_component_styles(self, *names: str) -> RenderStyles:
-        """The component styles of the app. Styles per widget would take a fourth of the start."""
+        """The app's component styles. Styles per widget would take a quarter of the start."""
         return self.app.get_component_styles(*names)
 
     @property
@@ -54,7 +54,7 @@ class Painted(Widget):
         raise NotImplementedError
 
     def redraw(self) -> None:
-        """Draws again and repaints the differences; cheap if there are none."""
+        """Redraws and repaints the differences; cheap without any."""
         if not self.is_mounted or self._drawn_for != self.size:
             # a hidden one forgets what it has painted, but once: each time Textual lays out the screen anew
             if self.size or self._drawn_for is not None:
@@ -116,7 +116,7 @@ class Grown(Painted):
         super().redraw()
 
     def wanted(self, columns: int) -> int:
-        """Rows that the whole content takes."""
+        """The number of rows of the whole content."""
         return max(len(self.draw(columns, _ALL)), self.LEAST)
 
 

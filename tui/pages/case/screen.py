@@ -1,4 +1,4 @@
-"""The case file of a run: what would be sent to the user's assistant, and after one yes its answer."""
+"""The case file of a run: the text for the user's assistant and, after consent, its answer."""
 
 from contextlib import aclosing
 from functools import partial
@@ -22,7 +22,9 @@ from tui.kit.widgets.lines import Lines
 
 
 class CaseScreen(RunPage):
-    """First all that would be sent, then the answer above it, as it comes. `about`: "health" asks about the flags."""
+    """First shows the complete text to send, then the answer above it as it arrives. `about`: "health" asks about the
+    flags.
+    """
 
     PAGE_NAME = "Case"
     BINDINGS = KEYS["case"]

@@ -1,4 +1,4 @@
-"""One health check on a page of its own, and the actions of pages that show a flag."""
+"""A page about one health check, and the actions of pages with a flag."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class FlagPage(RunPage):
 
     @property
     def check(self) -> Check:
-        """The row of the checklist that is shown."""
+        """The displayed row of the checklist."""
         raise NotImplementedError
 
     def refusal(self, action: str) -> str | None:
@@ -55,7 +55,7 @@ class FlagPage(RunPage):
 
     @property
     def problem(self) -> Problem:
-        """The check with its fixes, first what a trial would change first; kept until one of them changes."""
+        """The check with its fixes, beginning with a trial's first change; cached until one of them changes."""
         check = self.check
         proposal, config = self.proposal_of(check), self.reader.config
         made_of = check, proposal, config
@@ -65,7 +65,7 @@ class FlagPage(RunPage):
         return self._made[1]
 
     def proposal_of(self, check: Check) -> Proposal | None:
-        """What a trial would change first; None until it is found."""
+        """The first change of a trial; None until found."""
         key = check.rule, check.level
         if check.on and key not in self._asked:
             self._asked.add(key)
@@ -78,7 +78,7 @@ class FlagPage(RunPage):
         self.show()
 
     async def _proposed(self, check: Check) -> Proposal | None:
-        """Finds what a trial would change first, in a thread, once per level of the check."""
+        """Finds the first change of a trial, in a thread, once per level of the check."""
         key = check.rule, check.level
         if check.on and key not in self._proposals:
             from launcher.runs.watch.parent import Parent

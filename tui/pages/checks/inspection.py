@@ -1,4 +1,4 @@
-"""All about one health check: its meaning, values, limits and duration, and what to try."""
+"""One health check: its meaning, values, limits, duration and fixes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def find_check(checks: Sequence[Check], rule: str) -> Check:
 
 
 def inspect_check(run: RunView, problem: Problem, columns: int) -> Inspection:
-    """Name and message of a check, its curves with their limits, its fixes, its meaning and its history."""
+    """Name and message of a check, its curves with limits, its fixes, meaning and history."""
     rule = problem.id
     reader = run.reader
     checks, unit = reader.state.checks, reader.state.numbering.unit
@@ -70,7 +70,7 @@ def inspect_check(run: RunView, problem: Problem, columns: int) -> Inspection:
 
 
 def head(check: Check, place: str, columns: int, unit: str = "step") -> list[Row]:
-    """The name with level and rule, then the message; `place` tells which of how many checks it is."""
+    """The name with level and rule, then the message; `place`: its position among the checks."""
     rule, when = clean(check.rule), ""
     if check.on and check.since is not None:
         when = f"since {unit} {check.since} · "
@@ -89,7 +89,7 @@ def head(check: Check, place: str, columns: int, unit: str = "step") -> list[Row
 
 
 def stalled(report: tuple[Path, Sequence[str]], columns: int) -> list[Row]:
-    """The facts collected when the run stalled, and the file that has them."""
+    """The facts collected when the run hung, and their file."""
     file, lines = report
     rows: list[Row] = [[(f" collected     {clean(str(file))}", "dim")]]
     for line in lines[:_MOST_STALLED]:
@@ -98,7 +98,7 @@ def stalled(report: tuple[Path, Sequence[str]], columns: int) -> list[Row]:
 
 
 def _meanings(check: Check, columns: int) -> list[Row]:
-    """What the metrics of the check measure, and their healthy and bad course."""
+    """The meaning of the check's metrics, and their healthy and bad course."""
     found, rows = texts_of(check.rule, check.family), list[Row]()
     for label, text in (("Meaning", found.meaning), ("Healthy", found.healthy), ("Bad", found.bad)) if found else ():
         if text:
@@ -107,7 +107,7 @@ def _meanings(check: Check, columns: int) -> list[Row]:
 
 
 def _because(check: Check, columns: int) -> list[Row]:
-    """What supports the cause that leads a flag, and the other causes."""
+    """The evidence for a flag's leading cause, and the other causes."""
     supports = check.lead.supports if check.lead is not None else ()
     rows = [("Because" if not index else "", each.text) for index, each in enumerate(supports)]
     rows += [(label.capitalize(), text) for label, text in (each.row for each in check.rivals)]
@@ -115,7 +115,7 @@ def _because(check: Check, columns: int) -> list[Row]:
 
 
 def _limits(check: Check, columns: int) -> list[Row]:
-    """Each metric with its limits, and which of them are crossed; as many per row as fit."""
+    """Each metric with its limits and the crossed ones; as many per row as fit."""
     rows: list[Row] = []
     for metric, bounds in limits_by_metric(check):
         items: list[Row] = [[(f"{clean(metric)}:", "dim")]] if metric else []
@@ -141,7 +141,7 @@ def _happened(label: str, change: LevelChange, unit: str, columns: int) -> list[
 
 
 def check_row(check: Check, columns: int, *, said: bool = True) -> Row:
-    """Level, name, rule and, where it has room, the message in one row; enter shows all of it."""
+    """Level, name, rule and, if it fits, the message in one row; enter shows all of it."""
     rule = clean(check.rule) + (f" from {check.cause}" if check.cause else "") + (" · muted" if check.muted else "")
     head = crop([*level_words(check), (f"{clean(check.heading)} ", "text"), (rule, "dim")], max(columns, 1))
     message: Row = [(clean(check.symptom) if said else "", "text" if check.on else "dim")]
@@ -149,6 +149,6 @@ def check_row(check: Check, columns: int, *, said: bool = True) -> Row:
 
 
 def flag_rows(check: Check, columns: int) -> list[Row]:
-    """A flag with its whole message, in a list that has room for it."""
+    """A flag with its complete message, for a list with room for it."""
     first = check_row(check, columns, said=False)
     return [first, *paragraph(clean(check.symptom), "text", columns, indent=INDENT, most=3, least=16)]

@@ -1,4 +1,4 @@
-"""Every health check of a run, the worst first."""
+"""Every health check of a run, worst first."""
 
 from collections.abc import Sequence
 
@@ -32,7 +32,7 @@ class ChecksScreen(ItemsPage, FlagPage):
 
     @property
     def _folded(self) -> Sequence[Check]:
-        """The checks without a flag that share a row, named by the first one, where not all have a row."""
+        """The checks without a flag that share a row, named by the first one, if not all have a row."""
         checks = self.reader.state.checks
         fits = len(checks) <= self.size.height - _REST
         calm = [check for check in checks if not check.on]

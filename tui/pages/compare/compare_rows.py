@@ -1,4 +1,4 @@
-"""Runs side by side: how each went in a row, their settings as a table."""
+"""Runs next to each other: one row of results per run, their settings as a table."""
 
 from collections.abc import Sequence
 
@@ -65,7 +65,7 @@ def fact_lines(found: Sequence[RunResults], groups: Sequence[int], columns: int)
 
 
 def contrast_lines(found: Sequence[Contrast], assumptions: Sequence[str], columns: int) -> list[Row]:
-    """The groups against the first one: a line per metric, below it what a result needs; then the assumptions."""
+    """The groups against the first one: a line per metric, with the requirements of a result; then the assumptions."""
     rows: list[Row] = []
     group = 0
     for each in found:
@@ -95,7 +95,7 @@ def contrast_lines(found: Sequence[Contrast], assumptions: Sequence[str], column
 def difference_lines(
     runs: Sequence[Compared], found: Sequence[Difference], notes: Sequence[str], columns: int
 ) -> list[Row]:
-    """The settings in which runs differ, one column each; values equal to the first run's are dim."""
+    """The differing settings, one column per run; values equal to the first run's are dim."""
     heading: Row = [(" Settings that differ", "title")]
     longest = max((len(entry.key) for entry in found), default=0)
     name = min(max(longest, 21), max(columns * _SETTING // 80, 8))
@@ -120,9 +120,9 @@ def difference_lines(
 
 
 def overlay(figure: Chart, runs: Sequence[Compared], lens: Lens, base: Compared, end: int | None) -> Plot:
-    """One metric of all runs through the lens; `base` is the run whose steps the view moves over, up to `end`.
+    """One metric of all runs through the lens; `base`: the run whose steps the view covers, up to `end`.
 
-    Runs that differ in seeds alone are one curve: their mean, between the lowest and the highest value.
+    Runs that differ only in seeds are one curve: their mean, between minimum and maximum.
     """
     chart, kinds, across = Plot(figure.title), [], lens.view.across
     of_run = groups([run.info for run in runs])

@@ -1,4 +1,4 @@
-"""Two to eight runs in the same charts, which is better, and the settings in which they differ."""
+"""Two to eight runs in the same charts, the better one, and their differing settings."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ POLL = 2.0  # seconds
 
 
 class CompareScreen(ChartScreen):
-    """Follows the runs. If charts and tables do not fit together, `tab` changes between them."""
+    """Follows the runs. If charts and tables do not fit together, `tab` switches between them."""
 
     VERTICAL_BREAKPOINTS = HEIGHTS
     LEGENDS = ("Runs", "Rules", "Charts")
@@ -75,7 +75,7 @@ class CompareScreen(ChartScreen):
             self.in_worker(self._judge, "judge")
 
     async def _judge(self) -> None:
-        """Compares the figures in a thread: thousands of steps of eight runs take a second."""
+        """Compares the metrics in a thread: thousands of steps of eight runs take a second."""
         self.contrasts = await asyncio.to_thread(contrasts, self.runs)
         self._show_tables()
 
@@ -88,7 +88,7 @@ class CompareScreen(ChartScreen):
 
     @property
     def _end(self) -> int | None:
-        """The last step, once none of the runs is live."""
+        """The last step, once all runs have ended."""
         return None if self._live else self._longest.store.last_step
 
     @property

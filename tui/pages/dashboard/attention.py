@@ -1,4 +1,4 @@
-"""Announces the news of an open dashboard: messages, bell, notifications, the terminal's title; notes the last look."""
+"""Announces news on an open dashboard: messages, bell, notifications, terminal title; records the last look."""
 
 import contextlib
 import functools
@@ -38,7 +38,7 @@ class Notice:
 
 
 class Notices:
-    """New flags and the end of a run, each once, without those from before this object was made."""
+    """New flags and the end of a run, each once, since this object was made."""
 
     def __init__(self, reader: RunReader) -> None:
         self._reader = reader
@@ -94,7 +94,7 @@ def _end(name: str, state: RunState) -> Notice:
 
 
 class Attention:
-    """Announces the news of one run; `missed` are the events since the user last looked."""
+    """Announces the news of one run; `missed`: the events since the user's last look."""
 
     def __init__(self, app: App[Any], reader: RunReader) -> None:
         self._app, self._reader = app, reader
@@ -104,7 +104,7 @@ class Attention:
         self._noted = 0.0
 
     def update(self) -> None:
-        """Called after every poll: announces news, and now and then records that the run is being watched."""
+        """Announces news after every poll, and occasionally records that the run is being watched."""
         self._read = time.time()
         self._app.title = title(self._reader.name, self._reader.state)
         for each in self._notices.fresh():
@@ -119,7 +119,7 @@ class Attention:
             self.note()
 
     def note(self) -> None:
-        """Records when the run was looked at last. A full disk is ignored, so that the run stays on the screen."""
+        """Records the last look at the run. Ignores a full disk, so that the run stays on the screen."""
         self._noted = self._read
         with contextlib.suppress(OSError):
             looked(self._reader.id, self._read)

@@ -17,7 +17,7 @@ _BOTH = 70  # columns from which a row holds a name and a message
 def check_row(check: Check, name: int, chosen: bool = False) -> Row:
     """`▲ WARN Unrewarded drift KL rose by 0.10 ...`.
 
-    `name` is the width of its column; at 0 the row has the leading cause or the message, its name if there is neither.
+    `name`: the width of its column; at 0 the row has the leading cause or the message, otherwise its name.
     """
     sign, role = level_sign(check.level)
     level: Row = [(CURSOR if chosen else " ", "live"), (f"{sign} {check.level!s:<9}", role)]
@@ -28,7 +28,7 @@ def check_row(check: Check, name: int, chosen: bool = False) -> Row:
 
 
 class Checklist(Painted):
-    """As many checks as fit, in the order in which they come, and one line about the rest."""
+    """As many checks as fit, in order, and one line about the others."""
 
     BORDER_TITLE = "rules"
     checks: Sequence[Check] = ()
@@ -48,7 +48,7 @@ class Checklist(Painted):
         return next((check.rule for check in self.checks if _judged(check)), None)
 
     def move(self, distance: int) -> None:
-        """Chooses the check so many rows further; the first move chooses the worst."""
+        """Chooses the check `distance` rows further; the first move chooses the worst."""
         rules = [check.rule for check in self.checks if _judged(check)]
         if self.cursor in rules:
             at = rules.index(self.cursor) + distance

@@ -1,4 +1,4 @@
-"""Why a run failed or hangs, on its dashboard: what it means, what shows it, the fixes."""
+"""Why a run failed or hangs, on its dashboard: meaning, evidence, fixes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _HINT = "d show all "
 
 
 class DiagnosisPanel(Grown):
-    """The diagnosis: as many entries as fit, around the cursor. Hidden if there is nothing to explain."""
+    """The diagnosis: as many entries as fit, around the cursor. Hidden without a problem."""
 
     found: Problem | None = None
     titled = False
     cursor: str | None = None
 
     def show(self, found: Problem | None, said: str | None) -> None:
-        """`said` is the text above the charts, which is not repeated."""
+        """`said`: the text above the charts, which is not repeated."""
         if found == self.found:
             return
         if found is None or self.found is None or found.id != self.found.id:
@@ -41,7 +41,7 @@ class DiagnosisPanel(Grown):
         return [item.name for item in entries(self.found, 80, 1) if item.name] if self.found else []
 
     def move(self, distance: int) -> bool:
-        """Chooses the entry so many rows further, at first the top one. Returns whether there is one."""
+        """Chooses the entry `distance` rows further, at first the top one. Returns whether there is one."""
         names = self.names
         at = names.index(self.cursor) + distance if self.cursor in names else 0
         if not 0 <= at < len(names):

@@ -1,4 +1,4 @@
-"""How a run ended, or why it hangs, in a sentence over its charts."""
+"""A sentence above the charts: how a run ended, or why it hangs."""
 
 import math
 
@@ -72,7 +72,7 @@ _HIGH = 36  # rows
 
 
 class AwayPanel(Painted):
-    """Hidden when nothing was missed."""
+    """Hidden without missed events."""
 
     missed: Missed | None = None
     now = 0.0
@@ -101,8 +101,8 @@ class AwayPanel(Painted):
 
 
 class TrackerLine(Grown):
-    """The trackers of the run, one line each: an address or a command; the keys that copy the first, and how many more
-    there are. Hidden without a tracker, and on a low screen.
+    """The trackers of the run, one line each: an address or a command; the keys that copy the first, and the number of
+    others. Hidden without a tracker, and on a low screen.
     """
 
     trackers: tuple[TrackedRun, ...] = ()
@@ -121,7 +121,7 @@ class TrackerLine(Grown):
 
 
 class DemoLine(Grown):
-    """What to press now in the recording of `ppo-tui demo`. Hidden on other runs."""
+    """The next key in the recording of `ppo-tui demo`. Hidden on other runs."""
 
     text = ""
 

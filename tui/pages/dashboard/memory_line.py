@@ -1,4 +1,4 @@
-"""GPU memory with the load and the disk of the host; the host's memory where no GPU can be read."""
+"""GPU memory with the host's load and disk; host memory without a readable GPU."""
 
 from collections.abc import Callable, Sequence
 
@@ -16,7 +16,7 @@ _BAR, _LEAST_BAR = 24, 4  # cells
 
 
 class Memory(Grown):
-    """One line per GPU and one for the host while there is room, otherwise one line for all."""
+    """One line per GPU and one for the host if there is room, otherwise one line for all."""
 
     BORDER_TITLE, LEAST = "machine", 1
     sample: MachineSample | None = None
@@ -48,16 +48,16 @@ class Memory(Grown):
 
 
 def _host_figures(sample: MachineSample) -> list[str]:
-    """`load 3.8/2` of 2 cores, `disk 41.0 GiB free`, as far as they are known."""
+    """`load 3.8/2` of 2 cores, `disk 41.0 GiB free`, as far as known."""
     host, disk = sample.host, sample.disk
     load = [f"load {number(host.load, 2)}/{host.cores}"] if host.load is not None and host.cores else []
     return load + ([f"disk {amount(disk.free)} free"] if disk is not None else [])
 
 
 def _gpu(gpus: Sequence[GpuSample], columns: int, host: Sequence[str] = ()) -> Row:
-    """One GPU, or several in one line with the lowest and highest value of each number and the bar of the fullest.
+    """One GPU, or several in one line with the minimum and maximum of each number and the fullest GPU's bar.
 
-    The figures of the `host` come before power and heat, which the machine page also has.
+    The numbers of the `host` come before power and temperature, which the machine page also has.
     """
     fullest = max(gpus, key=used_share)
     which = f"GPU {fullest.index}" if len(gpus) == 1 else f"{len(gpus)} ×"

@@ -1,4 +1,4 @@
-"""Shares the rows of the dashboard: charts first, then checks, log and blank rows."""
+"""Divides the rows of the dashboard: charts first, then checks, log and blank rows."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,7 +10,7 @@ DIAGNOSED = {"-tall": 5, "-home": 2, "-short": 1, "-low": 1}  # rows of checks a
 
 
 class Share(NamedTuple):
-    """Rows of the checks with the memory chart next to them, most rows of the log, room for time split and blanks."""
+    """Rows of the checks with the memory chart next to them, maximum rows of the log, room for time and blanks."""
 
     checks: int
     log: int
@@ -35,9 +35,9 @@ SHARES = {  # by the class of the height; the roomiest first
 
 
 def share(shares: Sequence[Share], free: int, grid: int, *, lines: int, timed: bool) -> Share:
-    """The first share that leaves enough height for each of `grid` rows of charts, or the last share.
+    """The first share with enough height for each of `grid` rows of charts, otherwise the last share.
 
-    `free` are the rows that parts of fixed height leave. The log gets at most `lines` rows.
+    `free`: rows left by parts of fixed height. The log gets at most `lines` rows.
     """
     fitted = [each._replace(log=min(each.log, max(lines, 1)), timing=each.timing and timed) for each in shares]
     for each in fitted:

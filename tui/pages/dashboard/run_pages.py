@@ -1,4 +1,4 @@
-"""The pages of a run, which every screen of the run opens with the same keys."""
+"""The pages of a run, opened with the same keys on all its screens."""
 
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
@@ -24,7 +24,7 @@ LESS_USED = {f"dashboard.{page}" for page in ("compare", "samples", "machine", "
 
 
 class RunPages(ChartScreen):
-    """Opens them for the run that `reader` follows; `reader` is None until it has read the run."""
+    """Opens them for the run of `reader`, which is None until it has read the run."""
 
     BINDINGS = KEYS["run pages"]
 
@@ -45,7 +45,7 @@ class RunPages(ChartScreen):
 
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:
-        """The footer of a small screen leaves out some pages; help and palette have them all."""
+        """A small screen's footer omits some pages; help and palette have all."""
         found = super().active_bindings
         if not self.roomy:
             return found
@@ -63,7 +63,7 @@ class RunPages(ChartScreen):
 
     @property
     def view(self) -> RunView:
-        """The run for its other pages; None until it has been read."""
+        """The run for its other pages; None until read."""
         assert self.reader is not None
         return RunView(self.reader, self.lens, self.read_only)
 

@@ -1,4 +1,4 @@
-"""One run at a glance: state, verdict, charts, checks, memory, log."""
+"""One run on one page: state, verdict, charts, checks, memory, log."""
 
 import asyncio
 import contextlib
@@ -164,7 +164,7 @@ class DashboardScreen(RunPages):
         self._adopting = False
 
     async def _explain(self) -> None:
-        """Finds out in a thread why a run failed; errors of a live run are explained only on request."""
+        """Finds in a thread why a run failed; explains errors of a live run only on request."""
         assert self.reader is not None
         if self.reader.state.failed:
             await asyncio.to_thread(self.reader.explain)
@@ -220,7 +220,7 @@ class DashboardScreen(RunPages):
         self._share_rows()
 
     def _share_rows(self) -> None:
-        """Gives the charts the rows that the other parts leave free."""
+        """Gives the charts the rows left by the other parts."""
         shared = self._sharing()
         tall = shared if self.has_class("-tall") else None
         # one change for both, and none that does nothing: all widgets take their styles again
@@ -233,7 +233,7 @@ class DashboardScreen(RunPages):
         self.query_one(LogTail).styles.height = shared.log if shared else None
 
     def _sharing(self) -> Share | None:
-        """The share of rows; None if the style sheet alone sets the heights."""
+        """The share of rows; None if only the style sheet sets the heights."""
         height = next((name for name in SHARES if self.has_class(name)), None)
         charts, pins = self.query_one(Figures), self.query_one(PinnedCharts)
         if height is None or self.has_class("-starting") or not (charts.display or pins.display):
@@ -268,7 +268,7 @@ class DashboardScreen(RunPages):
             self.attention.note()
 
     def _show(self, changed: set[str] | frozenset[str]) -> None:
-        """Passes the changes to the widgets, which paint the cells that differ."""
+        """Passes the changes to the widgets, which paint the different cells."""
         reader = self.reader
         assert reader is not None
         state = reader.state
@@ -315,7 +315,7 @@ class DashboardScreen(RunPages):
 
     @property
     def live_run(self) -> str:
-        """The run that continues after the screen closes; empty if none does."""
+        """The run that continues after the screen closes; empty without one."""
         return self.directory.name if self.live else ""
 
     def refusal(self, action: str) -> str | None:
@@ -325,7 +325,7 @@ class DashboardScreen(RunPages):
         return super().refusal(action)
 
     def action_choose(self, distance: int) -> None:
-        """Moves through the diagnosis, then through the checks below it, and back."""
+        """Moves through the diagnosis, then through the checks below, and back."""
         panel, checks = self.query_one(DiagnosisPanel), self.query_one(Checklist)
         if not panel.size or (checks.cursor is not None and (distance > 0 or checks.cursor != checks.first)):
             checks.move(distance)
@@ -337,7 +337,7 @@ class DashboardScreen(RunPages):
             checks.move(distance)
 
     def action_back(self) -> None:
-        """Goes one step back: closes the missed events, else removes the cursor or the chosen check, else leaves."""
+        """Goes one step back: closes the missed events, otherwise removes the cursor or choice, otherwise leaves."""
         checklist = self.query_one(Checklist)
         if self._missed is not None:
             self._show_missed(None)
@@ -374,7 +374,7 @@ class DashboardScreen(RunPages):
         self._open_diagnosis(None)
 
     def action_edit(self) -> None:
-        """Opens the editor with the run's settings, at the value that the chosen fix changes."""
+        """Opens the editor with the run's settings, at the chosen fix's value."""
         from tui.kit.actions.editing import edit_entry
 
         entry = self.query_one(DiagnosisPanel).cursor
@@ -388,11 +388,11 @@ class DashboardScreen(RunPages):
 
 
 class OpenedDashboard(DashboardScreen):
-    """The dashboard that a command opened, without the list: q quits."""
+    """The dashboard opened by a command, without the list: q quits."""
 
     BINDINGS = KEYS["opened dashboard"]
 
 
 def _charted(state: RunState) -> object:
-    """The part of the state that charts show. The rest changes every second, and drawing six charts takes 10 ms."""
+    """The part of the state in the charts. The other part changes every second, and drawing six charts takes 10 ms."""
     return state.state, state.total, [(check.rule, check.level) for check in state.checks]

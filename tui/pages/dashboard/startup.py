@@ -1,4 +1,4 @@
-"""The start of a run as a checklist: a row for each stage, with its time, the usual one, and its place in the whole."""
+"""The start of a run as a checklist: a row per stage, with its time, the usual one, and its place in the whole."""
 
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
@@ -46,9 +46,9 @@ def startup_rows(
     on_cpu: bool,
     fixes: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Row]:
-    """The checklist in at most so many rows: stages that are done share one where there is little room.
+    """The checklist in at most `rows` rows: completed stages share one if there is little room.
 
-    `fixes` are settings that shorten a stage, shown while it runs.
+    `fixes`: settings that shorten a stage, shown while it runs.
     """
     origin = origin_words(found, on_cpu=on_cpu)
     why: list[Row] = [[(f"   {NAMES[stage.stage]}: {stage.why}", "notice")] for stage in found.stages if stage.why]
@@ -101,7 +101,7 @@ def _stage(stage: Stage, found: Startup, columns: int) -> Row:
 
 
 def _row(name: str, word: str, time: str, usual: str, columns: int, role: str, sign: Span = ("   ", "text")) -> Row:
-    """The parts in their columns, times to the right; a narrow screen shows only the first columns."""
+    """The parts in columns, times to the right; a narrow screen shows only the first columns."""
     row = [sign, (name, role)]
     for text, end, before in ((word, _STATE, _NAME), (time, _TIME, 0), (usual, _USUAL, 0)):
         if columns >= end and text:
@@ -127,7 +127,7 @@ def _bar(stage: Stage, found: Startup, columns: int) -> Row:
 
 
 def startup_sentence(found: Startup, phase: str) -> Row:
-    """`loading the models  1m 05s of about 1m 50s`, or at which stage it ended. The first step has several phases."""
+    """`loading the models  1m 05s of about 1m 50s`, or the stage where it ended. The first step has phases."""
     at = next((stage for stage in found.stages if stage.state in (RUNNING, ENDED)), None)
     if at is None:
         return [(" starting", "text")]
@@ -142,7 +142,7 @@ def startup_sentence(found: Startup, phase: str) -> Row:
 
 
 class StartupList(Painted):
-    """A row for each stage: sign, name, state, time and the usual time."""
+    """A row per stage: sign, name, state, time and usual time."""
 
     found: Startup | None = None
     rollout: Rollout | None = None

@@ -15,7 +15,7 @@ _LEAST, _MOST = 8, 60  # cells of a bar; nearly all of them change with a step, 
 class TimingSplit(Painted):
     """Three rows: the parts with seconds and shares; the last step; the medians of the recent ones.
 
-    The bars have the same scale. Hidden while no step has times.
+    The bars have one scale. Hidden without step times.
     """
 
     BORDER_TITLE = "time"
@@ -41,7 +41,7 @@ class TimingSplit(Painted):
 
 
 def _legend(split: Split, columns: int) -> Row:
-    """`▒ rollout 6.1 s 46 %`, with fewer words where there is less room."""
+    """`▒ rollout 6.1 s 46 %`, with fewer words if there is less room."""
     parts = [part for part in split.parts if split.parts[part] > 0]
     for seconds, shares in ((True, True), (False, True), (False, False)):
         row: Row = []

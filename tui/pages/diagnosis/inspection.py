@@ -1,4 +1,4 @@
-"""One entry of a diagnosis: a line of the log with those around it, or a fix with the values that it changes."""
+"""One entry of a diagnosis: a log line with its context, or a fix with its changed values."""
 
 import contextlib
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _VALUE = 8  # column of the values
 
 
 def inspect_entry(page: Inspected[None], run: RunView, problem: Problem, key: str, columns: int) -> Inspection:
-    """All about the line or the fix of this name."""
+    """All about the line or the fix with this name."""
     for quote in problem.evidence:
         if quote.line is not None and key == name_of_line(quote.line):
             lines, offset = page.read_once(key, partial(_log, run.reader.dir, quote.line)) or (None, None)
@@ -38,7 +38,7 @@ def inspect_entry(page: Inspected[None], run: RunView, problem: Problem, key: st
 
 
 def _log(run: RunDir, line: int) -> tuple[Sequence[LogEntry], int | None]:
-    """The lines around a line of the newest attempt, and the byte where it starts."""
+    """The lines around a line of the newest attempt, and its first byte."""
     attempt = run.last_attempt()
     with contextlib.suppress(OSError, UserError):
         if attempt is not None:
@@ -51,7 +51,7 @@ def _log(run: RunDir, line: int) -> tuple[Sequence[LogEntry], int | None]:
 
 
 def _fix(offer: Offer, config: EffectiveConfig | None, columns: int) -> list[Row]:
-    """The whole text; then per setting its present value, where that was set, and the value to try."""
+    """The whole text; then per setting its current value, its place, and the value to try."""
     wanted = {edit.key: text_of(edit.now) for edit in offer.edits}
     rows = paragraph(clean(offer.text), "text", columns)
     for change in offer.fix.changes:

@@ -1,4 +1,4 @@
-"""The whole diagnosis of a run that failed or hangs, or of the errors of a live one."""
+"""The diagnosis of a run that failed or hangs, or of a live run's errors."""
 
 from tui.kit.actions.checkpoints import try_entry
 from tui.kit.actions.editing import edit_entry, open_entry

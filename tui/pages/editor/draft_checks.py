@@ -1,4 +1,4 @@
-"""Talks to the process that checks drafts during editing (`launcher.check.live`) from the event loop."""
+"""Queries the process that checks drafts during editing (`launcher.check.live`) from the event loop."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,7 @@ _DIED = {"error": "the check process exited unexpectedly", "command": None}
 
 
 class DraftChecks:
-    """Only the newest text counts: of the texts that arrive during a check, only the last one is checked next."""
+    """Only the newest text counts: of texts arriving during a check, only the last one is checked next."""
 
     def __init__(self, on_reply: Callable[[Mapping[str, Any]], None]) -> None:
         self._on_reply = on_reply
@@ -25,12 +25,12 @@ class DraftChecks:
         self._closed = False
 
     def ask(self, path: Path, text: str) -> None:
-        """Asks for the checks of the preset that the file `path` would be with this text."""
+        """Requests the checks of a preset file `path` with this text."""
         self._wanted = path, text
         self._asking.set()
 
     async def run(self) -> None:
-        """Sends texts and yields replies until it is closed or cancelled."""
+        """Sends texts and yields replies until closed or cancelled."""
         while not self._closed:
             await self._asking.wait()
             self._asking.clear()

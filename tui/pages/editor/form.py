@@ -16,14 +16,14 @@ class FormLines(LineTable):
     BINDINGS = KEYS["form lines"]
 
     class Stepped(Message):
-        """The value of the chosen field is to go a step up or down."""
+        """The value of the chosen field should go a step up or down."""
 
         def __init__(self, up: bool) -> None:
             super().__init__()
             self.up = up
 
     def show(self, keys: Sequence[str]) -> None:
-        """Replaces the lines. A cursor whose line was removed moves to the next line, or to the one before."""
+        """Replaces the lines. A cursor on a removed line moves to the next one, or to the one before."""
         if self.cursor not in keys and self.cursor in self.keys:
             at = self.keys.index(self.cursor)
             near = (key for key in (*self.keys[at:], *reversed(self.keys[:at])) if key in keys)
@@ -39,7 +39,7 @@ class FormLines(LineTable):
     _room = 0
 
     def make_room(self, rows: int) -> None:
-        """Keeps `rows` rows visible, from the chosen line down, for a box that covers them."""
+        """Keeps `rows` rows visible, from the chosen line down, for a box over them."""
         self._room = min(rows, self.size.height)
         self.redraw()
 

@@ -33,7 +33,7 @@ class FormArea(Container):
     BINDINGS = KEYS["form"]
 
     class Edited(Message):
-        """The draft has changed; `where` is the value that was typed or chosen, if any."""
+        """The draft changed; `where`: the typed or chosen value, if any."""
 
         def __init__(self, where: Where = ()) -> None:
             super().__init__()
@@ -62,7 +62,7 @@ class FormArea(Container):
         return self.query_one(ValueBox)
 
     def show(self, form: Form | None = None) -> None:
-        """Draws the fields that fit the query, or the essential ones, or all."""
+        """Draws the fields that match the query, the essential ones, or all."""
         self.form = form or self.form
         everything = self._everything or bool(self.query_text)
         self.lines.show(self.form.names(everything=everything, query=self.query_text))
@@ -81,12 +81,12 @@ class FormArea(Container):
             self.lines.move_to(name)
 
     def open_at(self, name: str) -> None:
-        """Moves to a field and opens its value, to be typed or chosen."""
+        """Moves to a field and opens its value for typing or choosing."""
         self.go_to(name)
         self._open(name)
 
     def edit(self, change: Callable[[], object], where: Where = ()) -> bool:
-        """Makes a change of the value `where`, or shows what is wrong with it. Returns whether it was made."""
+        """Changes the value `where`, or shows why it is refused. Returns whether it changed."""
         if self.refused():
             return False
         try:
@@ -128,7 +128,7 @@ class FormArea(Container):
         self._open(event.key)
 
     def _open(self, name: str) -> None:
-        """Opens the box over the value of a line."""
+        """Opens the box over a line's value."""
         if self.refused():
             return
         self._editing = name
@@ -151,7 +151,7 @@ class FormArea(Container):
             self.call_after_refresh(self._place_at, self._editing)
 
     def _place_at(self, name: str) -> None:
-        """Puts the box over the value that is being typed."""
+        """Puts the box over the edited value."""
         if self._editing == name:
             self.lines.make_room(ROWS)
             self._place(self.lines.row_of(name), value_column(self.lines.size.width - 1))
@@ -167,7 +167,7 @@ class FormArea(Container):
         return [] if fresh else new_keys(text, *self.verl)[:_OFFERED]
 
     def _no_key(self, text: str, entered: bool) -> str | None:
-        """What is wrong with a typed key; empty while it can still become a valid one."""
+        """What is wrong with a typed key; empty while it may become a valid one."""
         if not text.strip() or (not entered and self._keys(text, False)):
             return None
         try:

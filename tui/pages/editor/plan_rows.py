@@ -1,4 +1,4 @@
-"""The plan of a preset, drawn: the flow of a batch, the memory of each phase, the differences."""
+"""The drawn plan of a preset: the flow of a batch, the memory per phase, the differences."""
 
 from collections.abc import Mapping, Sequence
 from textwrap import wrap
@@ -19,7 +19,7 @@ _FIGURES = 16  # columns of a phase's gibibytes
 
 
 def flow_rows(flow: Flow, columns: int, *, read: bool = True) -> list[Row]:
-    """The batch from prompts to optimizer steps, then the whole run; `read`: its files were looked at."""
+    """The batch from prompts to optimizer steps, then the whole run; `read`: its files were read."""
     bar = max(4, min(24, columns - 46))
     rows = [
         _line(
@@ -44,7 +44,7 @@ def flow_rows(flow: Flow, columns: int, *, read: bool = True) -> list[Row]:
 
 
 def _lines(row: Row, columns: int) -> list[Row]:
-    """A row with its text folded into as many lines as needed."""
+    """A row with its text wrapped."""
     if width(row) <= columns:
         return [row]
     *label, gap, (text, role) = row
@@ -52,7 +52,7 @@ def _lines(row: Row, columns: int) -> list[Row]:
 
 
 def _ahead(flow: Flow) -> list[Row]:
-    """For asynchronous trainers: the source of responses, and how old they may be."""
+    """For asynchronous trainers: the source of responses, and their maximum age."""
     if flow.mode == "sync":
         return []
     own = f"{counted(flow.engine_gpus, 'GPU')} of the engine" if flow.engine_gpus else "the same GPUs"
@@ -130,7 +130,7 @@ def _course(flow: Flow, read: bool) -> list[Row]:
 
 
 def _rate(rate: Schedule) -> str:
-    """The course of a learning rate: `up to 1e-6 in 10 steps, then a cosine to 1e-8`."""
+    """The schedule of a learning rate: `up to 1e-6 in 10 steps, then a cosine to 1e-8`."""
     up = f"up to {number(rate.peak)} in {counted(rate.warmup, 'step')}" if rate.warmup else number(rate.peak)
     last = rate.rate(max(0, rate.steps - 1))
     if rate.warmup >= rate.steps:
@@ -149,14 +149,14 @@ def _said(sign: str, role: str, text: str) -> Row:
 
 
 def _cut(width: int, parts: int) -> str:
-    """A bar cut into so many parts, or into as many as are visible."""
+    """A bar cut into `parts` parts, or as many as are visible."""
     parts = max(1, min(parts, (width + 1) // 2))
     size, rest = divmod(width - (parts - 1), parts)
     return " ".join(FILL * (size + (index < rest)) for index in range(parts))
 
 
 def memory_rows(memory: Mapping[str, Any] | None, machine: str, columns: int) -> list[Row]:
-    """A bar for each phase: the certain part and the likely addition, against one GPU."""
+    """A bar per phase: the certain part and the likely addition, against one GPU."""
     if memory is None:
         return [[(" model size unknown", "dim")]]
     phases: Sequence[Mapping[str, Any]] = memory.get("phases") or []
@@ -185,7 +185,7 @@ def memory_rows(memory: Mapping[str, Any] | None, machine: str, columns: int) ->
 
 
 def difference_rows(found: Sequence[tuple[str, Any, Any]], against: str, columns: int) -> list[Row]:
-    """Each setting that differs: its name, what it was, what it is."""
+    """Each differing setting: its name, old and new value."""
     if not found:
         return [[(f" {OK} ", "ok"), (f"same as {against}", "dim")]]
     rows: list[Row] = [[(f" compared with {clean(against)}", "dim")]]

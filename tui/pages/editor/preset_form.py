@@ -1,4 +1,4 @@
-"""The form of a preset as rows: groups, fields with their values and origins, errors."""
+"""A preset's form as rows: groups, fields with values and origins, errors."""
 
 import os
 import re
@@ -37,10 +37,10 @@ _LAST = 18  # columns that say where a value comes from
 
 
 class Form:
-    """The rows of a draft's form; made again when the draft changes."""
+    """The rows of a draft's form; rebuilt when the draft changes."""
 
     def __init__(self, draft: Draft, version: str = NEWEST, verl: Path | None = None) -> None:
-        """`version` of veRL, and the folder where it is installed."""
+        """`version` of veRL, and its folder."""
         self.draft, self.reading = draft, draft.reading
         self.changed = draft.changed_fields()
         self.config = of_draft(self.reading.layer, version, verl)
@@ -89,7 +89,7 @@ class Form:
         return spec.essential or where in self.reading.places or where in self.reading.errors or where == ("extends",)
 
     def where(self, name: str) -> Where:
-        """The value that a line is about."""
+        """The path of a line's value."""
         spec = SETTINGS.get(name)
         if spec is not None:
             return spec.path
@@ -97,7 +97,7 @@ class Form:
         return next((where for where in known if ".".join(where) == name), tuple(name.split(".")))
 
     def text(self, name: str) -> str:
-        """The value of a line as it is edited: as the file has it, otherwise the value that applies."""
+        """The value of a line for editing: as in the file, otherwise the effective value."""
         where = self.where(name)
         value = self.draft.value(where)
         if where not in self.reading.places:
@@ -112,7 +112,7 @@ class Form:
         return spec.from_verl(self.config.get(spec.key))
 
     def line(self, name: str, columns: int) -> Row:
-        """One line in so many columns."""
+        """One line in `columns` cells."""
         if name.startswith(HEADING):
             return [(f" {name[1:]}", "title")]
         if name.startswith(TEXT):
@@ -138,12 +138,12 @@ class Form:
         )
 
     def _wrong(self, where: Where) -> str:
-        """The reason why a value, or the text, is refused; without the name of the file."""
+        """Why a value or the text is refused, without the name of the file."""
         said = self.reading.problem or self.reading.errors.get(where, "")
         return said.removeprefix(str(self.draft.path)).lstrip(",: ")
 
     def _state(self, where: Where) -> tuple[str, str, str]:
-        """Sign, role and words: where the value comes from."""
+        """Sign, role and words of a value's origin."""
         if where in self.reading.errors:
             return CRITICAL, "critical", "not allowed"
         if where in self.changed:
@@ -159,7 +159,7 @@ class Form:
         return f"recipe {self.reading.raw.get('recipe')}" if where in self.reading.recipe else self._parent
 
     def about(self, name: str, columns: int, rows: int) -> list[Row]:
-        """Meaning, allowed values and other values of the chosen field, in so many rows."""
+        """Meaning, allowed values and other values of the chosen field, in `rows` rows."""
         where, spec = self.where(name), SETTINGS.get(name)
         key = spec.key if spec else where[-1] if where[0] == "overrides" else ""
         head: Row = [(f" {name}", "title"), (f"  {key}" if key and key != name else "", "dim")]
@@ -205,7 +205,7 @@ def _is_field(where: Where) -> bool:
 
 
 def flag_advice(key: str) -> list[str]:
-    """The advice of health rules about a veRL key, in the order of the checklist; empty for most keys."""
+    """The health rules' advice about a veRL key, in checklist order; empty for most keys."""
     when: dict[str, list[str]] = {}
     for rule in rules().values():
         for fix in rule.advice:
@@ -223,12 +223,12 @@ def _from_home(value: Any) -> Any:
 
 
 def value_column(columns: int) -> int:
-    """The column where the values begin."""
+    """The column where the values start."""
     return min(36, max(12, columns * 45 // 100))
 
 
 def fits(name: str, query: str) -> bool:
-    """Whether the typed text fits a field: its name, its veRL key or its meaning."""
+    """Whether the typed text matches a field: its name, veRL key or meaning."""
     spec: Spec | None = SETTINGS.get(name)
     texts = [name, spec.key, spec.help] if spec else [name]
     return all(
@@ -238,7 +238,7 @@ def fits(name: str, query: str) -> bool:
 
 
 def best(names: Sequence[str], query: str) -> str | None:
-    """The field that fits best: by its words, then by letters."""
+    """The best matching field, first by words, then by letters."""
 
     def fit(name: str) -> tuple[float, int]:
         about = SETTINGS[name].help if name in SETTINGS else ""
@@ -248,7 +248,7 @@ def best(names: Sequence[str], query: str) -> str | None:
 
 
 def differences(now: Mapping[Where, Any], then: Mapping[Where, Any]) -> list[tuple[str, Any, Any]]:
-    """Name, earlier and present value of every setting that differs."""
+    """Name, old and new value of every differing setting."""
     keys = sorted(now.keys() | then.keys())
     return [
         (".".join(key), then.get(key), now.get(key))

@@ -1,4 +1,4 @@
-"""A preset as a form, next to its plan: batches, memory, findings, changes, the command."""
+"""A preset as a form, next to its plan: batches, memory, findings, changes, command."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -35,7 +35,7 @@ from tui.pages.editor.side import PAGES, EditorSide
 
 
 async def launch_draft(page: Page[Any], draft: Draft) -> None:
-    """Opens the launch page of a draft, then the dashboard if a run started; fixes made there return to the draft."""
+    """Opens a draft's launch page, then the dashboard if a run started; fixes made there return to the draft."""
     app = page.app
     try:
         loaded = draft.loaded()
@@ -62,7 +62,7 @@ async def launch_draft(page: Page[Any], draft: Draft) -> None:
 
 
 def apply(app: App[Any], draft: Draft, settings: Sequence[str]) -> None:
-    """Applies settings to a draft; shows a message for those that cannot be applied."""
+    """Applies settings to a draft; shows a message for refused ones."""
     with reported(app):
         draft.take(settings)
 
@@ -76,7 +76,7 @@ HEIGHTS: list[tuple[int, str]] | None = [(0, "-low"), (14, "-home"), (36, "-tall
 
 
 class EditorScreen(Page[None]):
-    """Edits a draft. On a narrow screen tab turns the pages, on a wide one they are next to the form."""
+    """Edits a draft. On a narrow screen tab switches the pages, on a wide one they are next to the form."""
 
     AUTO_FOCUS = "FormLines"
     HORIZONTAL_BREAKPOINTS = WIDTHS
@@ -86,7 +86,7 @@ class EditorScreen(Page[None]):
     def __init__(
         self, draft: Draft, *, field: str | None = None, read_only: bool = False, settings: Sequence[str] = ()
     ) -> None:
-        """`field` is the field or veRL key to begin at; `settings` are KEY=VALUE, the first changes."""
+        """`field`: the field or veRL key to start at. `settings`: KEY=VALUE, the first changes."""
         super().__init__()
         self.draft, self.read_only = draft, read_only
         self.page = FORM
@@ -141,7 +141,7 @@ class EditorScreen(Page[None]):
         self._head()
 
     def _show(self) -> None:
-        """Draws the draft again; unchanged parts cost nothing."""
+        """Redraws the draft; unchanged parts cost nothing."""
         form = Form(self.draft, *self._area.verl)
         self._area.show(form)
         self.query_one(EditorSide).show(form)
@@ -238,14 +238,14 @@ class EditorScreen(Page[None]):
 
     @property
     def topic(self) -> str | None:
-        """The finding on the page of findings, the chosen field elsewhere."""
+        """The finding on the page of findings, otherwise the chosen field."""
         if self.page == "findings":
             finding = self.query_one(Findings).chosen
             return finding.id if finding else None
         return name if (name := self._area.lines.cursor) in SETTINGS else None
 
     def action_to_field(self) -> None:
-        """The first field that the chosen finding is about."""
+        """Goes to the first field of the chosen finding."""
         finding = self.query_one(Findings).chosen
         if finding is not None:
             self.page = FORM
@@ -262,7 +262,7 @@ class EditorScreen(Page[None]):
         self._area.edit(fix)
 
     def action_recipe(self) -> None:
-        """Asks for a recipe; shows its changes once it is applied."""
+        """Asks for a recipe; then shows its changes."""
         self.page = FORM
         self._show_page()
         self._area.open_at("recipe")
@@ -326,7 +326,7 @@ class EditorScreen(Page[None]):
         self._show()
 
     def _check_file(self) -> None:
-        """Whether another program wrote or removed the file."""
+        """Shows whether another program changed or removed the file."""
         try:
             stale = self.draft.stale()
         except UserError:

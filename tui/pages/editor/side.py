@@ -27,10 +27,10 @@ PAGES = ("plan", "findings", "changes", "command")
 
 
 class EditorSide(Vertical):
-    """Shows one page, on a wide screen the plan above it. The checks run in a process of their own."""
+    """Shows one page; on a wide screen with the plan above. The checks run in a separate process."""
 
     class Checked(Message):
-        """The checks have replied."""
+        """The checks replied."""
 
     def __init__(self) -> None:
         super().__init__(id="editor-side")
@@ -65,7 +65,7 @@ class EditorSide(Vertical):
         self._draw()
 
     def turn_to(self, page: str, *, plan: bool) -> None:
-        """Shows a page, with the plan above it when there is room."""
+        """Shows a page, with the plan above if there is room."""
         for each in PAGES:
             wanted = each == page or (plan and each == "plan")
             self.query(f"#page-{each}").set_class(not wanted, HIDDEN)
@@ -77,14 +77,14 @@ class EditorSide(Vertical):
         return self._compared is not None
 
     def compare(self, run: str | None, preset: Mapping[str, Any] | None = None) -> None:
-        """Shows the changes against the settings of a run; None: compares with the parent again."""
+        """Shows the changes against a run's settings; None: against the parent again."""
         layer = layers.from_mapping(preset or {}, lambda _: "run", Path("/"))
         found = {where: entry.value for where, entry in layer.items()}
         self._compared = (found, f"run {run}") if run else None
         self._draw()
 
     def show(self, form: Form) -> None:
-        """Shows another state of the draft: the quick parts at once, the checks after a moment without changes."""
+        """Shows another state of the draft: fast parts at once, checks after a pause."""
         first, self._form = self._form is None, form
         if self._shown != (form.draft.path, form.draft.text):
             self._shown = form.draft.path, form.draft.text
@@ -100,7 +100,7 @@ class EditorSide(Vertical):
 
     @property
     def verl(self) -> tuple[str, Path | None] | None:
-        """Version and folder of the veRL that the checks found; None before."""
+        """Version and folder of the veRL found by the checks; None before."""
         version, folder = self._reply.get("verl") or (None, None)
         return (version, Path(folder) if folder else None) if version else None
 
@@ -122,7 +122,7 @@ class EditorSide(Vertical):
             self.post_message(self.Checked())
 
     def _draw(self) -> None:
-        """Draws the visible page only; hidden pages cost neither time nor a new layout."""
+        """Draws only the visible page; hidden pages cost neither time nor a new layout."""
         if self._form is None or not self._whole:
             return
         columns = max(self.size.width - 1, 20)
@@ -145,7 +145,7 @@ class EditorSide(Vertical):
         self.query_one(Findings).show(self.findings, quiet)
 
     def _plan(self, columns: int) -> list[Row]:
-        """Shows the plan. It never becomes lower, because the part below it would be painted again."""
+        """Shows the plan. It never becomes lower, because the part below would be painted again."""
         assert self._form is not None
         batches = flow(self._form.config, self._reply.get("rows"))
         rows = [[(" Plan", "title")], *flow_rows(batches, columns, read="rows" in self._reply)]

@@ -1,4 +1,4 @@
-"""An input field over a line of the form, with the choices below it."""
+"""An input field over a form line, with the choices below."""
 
 from collections.abc import Callable
 
@@ -17,9 +17,9 @@ from tui.kit.widgets.lines import Lines
 MOST = 6  # choices in sight
 ROWS = MOST + 4  # of the box, with the old value and a note of two lines
 Offer = Callable[[str, bool], list[str]]
-"""The choices for a text; True while it is the initial text."""
+"""The choices for a text; True for the initial text."""
 Check = Callable[[str, bool], str | None]
-"""What is wrong with a text; True when it is entered, False while it is typed."""
+"""What is wrong with a text; True when entered, False while typed."""
 
 
 class ValueBox(Vertical):
@@ -28,7 +28,7 @@ class ValueBox(Vertical):
     BINDINGS = KEYS["value box"]
 
     class Done(Message):
-        """The text that was entered; None if it was not changed."""
+        """The entered text; None if unchanged."""
 
         def __init__(self, text: str | None) -> None:
             super().__init__()
@@ -48,9 +48,9 @@ class ValueBox(Vertical):
         yield Lines(id="value-choices")
 
     def open(self, text: str, offer: Offer, check: Check, *, hint: str = "", note: str = "", was: str = "") -> None:
-        """Starts with a text, selected, so that the first letter replaces it.
+        """Starts with a selected text, which the first letter replaces.
 
-        `hint` is shown in the empty field, `note` below a valid one, the old value `was` until the box closes.
+        `hint`: shown in the empty field. `note`: below a valid one. `was`: the old value, shown until the box closes.
         """
         self._offer, self._check, self._first, self.chosen = offer, check, text, None
         self._note, self._was = note, f"was {clean(was)}" if was else ""
@@ -63,7 +63,7 @@ class ValueBox(Vertical):
         self.call_after_refresh(self._show_note, "")  # its width is known then
 
     def _show_note(self, wrong: str) -> None:
-        """Shows the old value and a sentence below the text: its error, or else what may be typed."""
+        """Shows the old value and a sentence below the text: its error, otherwise the allowed input."""
         text = f"{CRITICAL} {wrong}" if wrong else self._note
         rows = paragraph(text, "critical" if wrong else "dim", self.size.width, least=12)[:3]
         was: list[Row] = [crop([(f" {self._was}", "dim")], self.size.width)] if self._was else []
@@ -136,7 +136,7 @@ class ValueBox(Vertical):
 
 
 def _common(names: list[str]) -> str:
-    """The longest beginning that all names share."""
+    """The longest common beginning of all names."""
     first, last = min(names), max(names)
     at = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
     return first[:at]

@@ -1,4 +1,4 @@
-"""All about one event: when it was, its whole text, the curves of its check, the lines of the log around it."""
+"""One event: its time, complete text, its check's curves, and the log around it."""
 
 import contextlib
 from bisect import bisect_right
@@ -30,7 +30,7 @@ Place = tuple[int, int | None]  # an attempt, and a byte of its console; None is
 
 
 def inspect_event(page: Inspected[None], run: RunView, event: Event, columns: int) -> Inspection:
-    """The whole text of an event with its charts; the log is read once the cursor rests."""
+    """The complete text of an event with its charts; the log is read once the cursor rests."""
     reader = run.reader
     when, step = event_time(event), step_of(event, reader.series)
     sign, word, role, text = event_words(event.what)
@@ -47,7 +47,7 @@ def inspect_event(page: Inspected[None], run: RunView, event: Event, columns: in
 
 
 def step_of(event: Event, store: SeriesStore) -> int | None:
-    """The step of an event: its own, or the last one before it; None before the first."""
+    """An event's own step or the last one before it; None before the first."""
     step: int | None = getattr(event.what, "step", None)
     if step is not None:
         return step
@@ -56,7 +56,7 @@ def step_of(event: Event, store: SeriesStore) -> int | None:
 
 
 def _curves(run: RunView, event: Event) -> list[Plot]:
-    """The curves of the check of a flag, with all its changes of level."""
+    """The curves of a flag's check, with all its level changes."""
     what, reader = event.what, run.reader
     if not isinstance(what, LevelChange):
         return []
@@ -79,7 +79,7 @@ def _log(run: RunDir, event: Event, step: int | None) -> tuple[Sequence[LogEntry
 
 
 def _place(run: RunDir, event: Event, step: int | None) -> Place | None:
-    """The place of an event in the log: at the end of its attempt, at its step, at its phase of the start."""
+    """An event's place in the log: at the end of its attempt, at its step, or at its phase of the start."""
     what, numbers = event.what, run.attempt_numbers()
     if not numbers:
         return None
@@ -97,7 +97,7 @@ def _place(run: RunDir, event: Event, step: int | None) -> Place | None:
 
 
 def _phase(run: RunDir, attempt: int, phase: str) -> int | None:
-    """The byte where the log enters a phase for the first time."""
+    """The byte where the log first enters a phase."""
     reader, read = ConsoleReader(), 0
     for chunk in chunks(run.attempt(attempt).console):
         for mark in reader.feed(chunk):

@@ -1,4 +1,4 @@
-"""Events as entries of a list, the newest first."""
+"""Events as entries of a list, newest first."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -34,7 +34,7 @@ HEADING: Row = [(f"{' time':12}{'step':{_SIGN - 12}}{'event':{_TEXT - _SIGN}}wha
 
 
 def event_items(events: Sequence[Event], only: str, columns: int) -> list[Item]:
-    """The newest events first, a heading for each day. Each carries its position as name."""
+    """The events, newest first, with a heading per day. Each is named by its position."""
     kinds = FILTERS[only]
     found = [(index, event) for index, event in enumerate(events) if event.what.kind in kinds]
     items: list[Item] = []
@@ -100,7 +100,7 @@ def _exit(what: DriverExit) -> tuple[str, str, str, str]:
 
 
 def event_time(event: Event) -> datetime | None:
-    """Local time; None for a time that no calendar has."""
+    """Local time; None for a time outside of the calendar."""
     try:
         return datetime.fromtimestamp(event.t)
     except (OverflowError, OSError, ValueError):

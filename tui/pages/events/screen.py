@@ -1,4 +1,4 @@
-"""What happened to a run, the newest first."""
+"""The events of a run, newest first."""
 
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll

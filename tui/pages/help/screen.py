@@ -1,4 +1,4 @@
-"""Help: keys and signs of the screen below, made from its bindings and the tables of signs; and about one topic."""
+"""Help: keys and signs of the screen below, from its bindings and the tables of signs; and about one topic."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -32,7 +32,7 @@ _ITEM = 3  # columns before the words of an item
 
 
 class HelpScreen(Dialog[None]):
-    """Every key of the screen below, then those that do not work now with the reason, then what its signs mean."""
+    """Every key of the screen below, then unavailable ones with the reason, then the meaning of its signs."""
 
     BINDINGS = KEYS["help"]
 
@@ -53,7 +53,7 @@ class HelpScreen(Dialog[None]):
         return rows
 
     def _key_rows(self, columns: int) -> list[Row]:
-        """The action of a key with all its keys; the two keys of a pair share one row."""
+        """An action with all its keys; the two keys of a pair share one row."""
         groups: dict[str, list[Binding]] = {}
         reasons: dict[str, str] = {}
         for node, binding, enabled, tooltip in self._keys:
@@ -73,7 +73,7 @@ class HelpScreen(Dialog[None]):
         return rows
 
     def _display(self, group: Sequence[Binding]) -> str:
-        """The names of the keys; if the user changed one of a pair, both are shown by their plain names."""
+        """The names of the keys; if the user changed one of a pair, both have plain names."""
         own = [binding.key_display for binding in group if binding.key_display]
         if len(own) == len(group):
             return " ".join(dict.fromkeys(own))
@@ -109,7 +109,7 @@ class ReferenceScreen(Dialog[None]):
 
 
 class ReferenceText(Grown):
-    """Paragraphs and items, then the command that prints the same."""
+    """Paragraphs and items, then the command that prints the same text."""
 
     DEFAULT_CSS = "ReferenceText { height: auto; }"
 

@@ -1,4 +1,4 @@
-"""All facts about a preset before its start; read in a thread."""
+"""All facts about a preset before its start, read in a thread."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ RUN = Path("/RUN")  # the folder of a run that there is not yet
 
 @dataclass(frozen=True)
 class LaunchPlan:
-    """A preset with the settings of this launch: its plan, its command, and the errors found at once.
+    """A preset with the settings of this launch: its plan, command, and quick errors.
 
-    Without a `subject` the preset cannot be read or launched at all, and `findings` say why.
+    Without a `subject` the preset cannot be read or launched; `findings` has the reasons.
     """
 
     essentials: list[Row]
@@ -33,7 +33,7 @@ class LaunchPlan:
 
 
 def plan(preset: str | LoadedPreset, settings: Sequence[str]) -> LaunchPlan:
-    """Reads, translates and checks a preset in well under a second; never raises for a wrong one."""
+    """Reads, translates and checks a preset in well under a second; never raises for an invalid one."""
     from launcher.check import checks
     from launcher.check.subject import subject
     from launcher.estimate import memory
@@ -60,7 +60,7 @@ def plan(preset: str | LoadedPreset, settings: Sequence[str]) -> LaunchPlan:
 
 
 def _refusals(preset: str | LoadedPreset, settings: Sequence[str], wrong: UserError) -> list[Finding]:
-    """The errors of the preset; value by value if the settings of the launch do not cause them."""
+    """The errors of the preset; value by value if the launch's settings do not cause them."""
     from launcher.check import checks
     from launcher.preset.drafts import open_draft
 
@@ -73,7 +73,7 @@ def _refusals(preset: str | LoadedPreset, settings: Sequence[str], wrong: UserEr
 
 
 def examine(what: Subject, progress: Callable[[str], None], cancelled: Callable[[], bool]) -> Iterator[Finding]:
-    """Runs the checks that take seconds; first makes the files that they check, if ppo-tui can make them."""
+    """Runs the checks that take seconds; first makes their files, if ppo-tui can."""
     from launcher.check import checks
     from launcher.data import toy
 
@@ -93,14 +93,14 @@ def _has_verl(what: Subject) -> bool:
 
 
 def settings_with(settings: Sequence[str], change: Mapping[str, object]) -> list[str]:
-    """The settings of a launch and a finding's change, which replaces earlier ones of the same fields."""
+    """A launch's settings and a finding's change, which replaces earlier ones of its fields."""
     from launcher.verl.hydra import quote
 
     return [*without(settings, change), *(f"{name}={quote(value)}" for name, value in change.items())]
 
 
 def without(settings: Sequence[str], names: Container[str]) -> list[str]:
-    """The settings but those of some fields."""
+    """The settings without some fields."""
     return [setting for setting in settings if setting.partition("=")[0] not in names]
 
 
@@ -108,7 +108,7 @@ _SOURCES = {"default": "veRL's default", "derived": "follows another field", "pp
 
 
 def setting_rows(finding: Finding, what: Subject | None, columns: int) -> list[Row]:
-    """The values that a finding is about, and where each was set."""
+    """The values of a finding, and their places."""
     if what is None or not finding.keys:
         return []
     rows: list[Row] = [[], [(" set by", "dim")]]
@@ -120,5 +120,5 @@ def setting_rows(finding: Finding, what: Subject | None, columns: int) -> list[R
 
 
 def ready_rows(columns: int) -> list[Row]:
-    """The inspector's rows if nothing was found."""
+    """The inspector's rows without findings."""
     return paragraph("The checks found nothing to change. S starts the run, Q adds it to the queue.", "dim", columns)

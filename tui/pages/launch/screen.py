@@ -38,9 +38,9 @@ HEIGHTS: list[tuple[int, str]] | None = [(0, "-tiny"), (9, "-low"), (20, "-home"
 
 
 class LaunchScreen(Inspected[Path | list[str]]):
-    """Returns the directory of the started run; if none was started, the fixes with which the editor continues.
+    """Returns the started run's directory; without a start, the fixes with which the editor continues.
 
-    Errors refuse the start; a second key forces it after a question, and the run remembers that.
+    Errors refuse the start; a second key forces it after a question, and the run records that.
     """
 
     VERTICAL_BREAKPOINTS = HEIGHTS
@@ -49,7 +49,7 @@ class LaunchScreen(Inspected[Path | list[str]]):
     def __init__(
         self, preset: str | LoadedPreset, settings: Sequence[str] = (), *, after: RunDir | None = None
     ) -> None:
-        """`preset`: name, path or draft; `settings`: KEY=VALUE over it; `after`: the run whose settings were edited."""
+        """`preset`: name, path or draft. `settings`: KEY=VALUE over it. `after`: the run whose settings were edited."""
         super().__init__()
         self.preset, self.after = preset, after
         self.given, self.fixes = list(settings), list[str]()
@@ -66,7 +66,7 @@ class LaunchScreen(Inspected[Path | list[str]]):
 
     @property
     def settings(self) -> list[str]:
-        """KEY=VALUE over the preset: what was given, and the fixes made here."""
+        """KEY=VALUE over the preset: those given, and the fixes made here."""
         return [*self.given, *self.fixes]
 
     def compose(self) -> ComposeResult:
@@ -103,7 +103,7 @@ class LaunchScreen(Inspected[Path | list[str]]):
         return finding.id if finding else None
 
     def inspect(self, key: str | None, columns: int) -> Inspection:
-        """The chosen finding: its whole text, its fix, and where its values were set."""
+        """The chosen finding: its complete text, its fix, and the places of its values."""
         finding = self.query_one(Findings).chosen
         if finding is None:
             return Inspection(rows=[] if self.doing else ready_rows(columns))
@@ -114,7 +114,7 @@ class LaunchScreen(Inspected[Path | list[str]]):
         return Inspection(rows=rows)
 
     def on_findings_fix_wanted(self, event: Findings.FixWanted) -> None:
-        """The finding's change becomes a setting of this launch; `edit` carries it into the preset."""
+        """Makes the finding's change a setting of this launch; `edit` carries it into the preset."""
         if event.finding.change and not self.starting:
             change = dict(event.finding.change)
             self.given = without(self.given, change)
@@ -145,7 +145,7 @@ class LaunchScreen(Inspected[Path | list[str]]):
 
     @property
     def forceable(self) -> bool:
-        """Whether nothing but the preflight prevents a start."""
+        """Whether only the preflight prevents a start."""
         return self.errors > 0 and self.plan.subject is not None
 
     def action_start(self) -> None:
@@ -160,7 +160,7 @@ class LaunchScreen(Inspected[Path | list[str]]):
 
     @work(exclusive=True, group="start")
     async def action_queue(self) -> None:
-        """Puts the run into the queue, which checks it again when its turn comes."""
+        """Adds the run to the queue, which rechecks it at its turn."""
         from launcher.runs.act.queue_runner import add
         from launcher.runs.act.start import Plan
 
@@ -170,14 +170,14 @@ class LaunchScreen(Inspected[Path | list[str]]):
             self.dismiss([])
 
     def action_rehearse(self) -> None:
-        """Adds the result of a rehearsal to the findings; leaving, or any change, cancels it."""
+        """Adds a rehearsal's result to the findings; leaving, or any change, cancels it."""
         self.findings = [finding for finding in self.findings if finding.id != REHEARSAL]
         self.rehearsing, self.doing = True, "rehearsal"
         threading.Thread(target=self._rehearse, args=(self._round,), daemon=True).start()
         self._show()
 
     def _rehearse(self, began: int) -> None:
-        """Lets veRL run two small steps, in a thread."""
+        """Runs two small steps of veRL, in a thread."""
         from launcher.runs.act.rehearse import rehearse
 
         assert self.plan.subject is not None
@@ -210,7 +210,7 @@ class LaunchScreen(Inspected[Path | list[str]]):
 
     @work(exclusive=True, group="start")
     async def _cancel(self) -> None:
-        """Asks before fixes of this page are dropped, because no file has them."""
+        """Asks before dropping fixes of this page, which no file has."""
         fixes = f"{len(self.fixes)} fix" + ("es" if len(self.fixes) > 1 else "")
         choices = [("d", "discard"), ("e", "edit preset"), ("c", "cancel")]
         question = f"Discard the {fixes} applied to this launch?"
@@ -221,7 +221,7 @@ class LaunchScreen(Inspected[Path | list[str]]):
             self.action_edit()
 
     def _begin(self) -> None:
-        """Reads and checks the preset again."""
+        """Rereads and checks the preset."""
         self._round += 1
         self.rehearsing = False
         self.doing = "reading the preset"
@@ -285,7 +285,7 @@ class LaunchScreen(Inspected[Path | list[str]]):
             self.dismiss(run.path)
 
     def _start_run(self, app: App[Any], force: bool) -> RunDir:
-        """Starts the run, in a thread, unless the user leaves before its directory is made."""
+        """Starts the run, in a thread, unless the user leaves before its directory exists."""
         from launcher.runs.act.start import Plan, start
 
         def narrate(text: str) -> None:

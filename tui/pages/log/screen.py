@@ -29,14 +29,14 @@ _PROMPTS = {"search": "text to search for", "go": "step or :line"}
 
 
 class LogScreen(RunPage):
-    """The whole log. Only the lines on the screen are read, so its size does not matter."""
+    """The whole log. Reads only the visible lines, so that its size does not matter."""
 
     AUTO_FOCUS = "LogView"
     PAGE_NAME = "Log"
     BINDINGS = KEYS["log"]
 
     def __init__(self, run: RunView, line: int | None = None) -> None:
-        """`line` is the first line to show, in the newest attempt; None: the end."""
+        """`line`: the first line to show, in the newest attempt; None: the end."""
         super().__init__(run)
         self._first = line
         self.attempt: int | None = None  # that is shown
@@ -182,7 +182,7 @@ class LogScreen(RunPage):
             self._seek(both(self._wanted, self.view.keep), self._what, forward=forward)
 
     def _want(self, wanted: Wanted | None, what: str) -> None:
-        """Makes this the target of `n` and `N`, and counts its lines in a thread."""
+        """Makes this search the target of `n` and `N`, and counts its lines in a thread."""
         self._wanted, self._what, self._matches = wanted, what, None
         self.refresh_bindings()
         self._narrow()
@@ -197,7 +197,7 @@ class LogScreen(RunPage):
             self._show_state()
 
     def action_cause(self) -> None:
-        """Goes to the line with the cause of the failure, or the last error; `n` and `N` go from error to error."""
+        """Goes to the line of the failure's cause, or the last error; `n` and `N` go from error to error."""
         self.view.needle = ""
         self._want(TROUBLE, "error")
         self._find_cause()
@@ -217,7 +217,7 @@ class LogScreen(RunPage):
             self.view.show_at(offset)
 
     def action_only(self) -> None:
-        """Shows only the lines that match the search (or the errors, after `cause`), or all again."""
+        """Shows only matching lines (or the errors, after `cause`), or all again."""
         self._only = not self._only
         self._narrow()
 
@@ -238,7 +238,7 @@ class LogScreen(RunPage):
         self.view.redraw()
 
     def _seek(self, wanted: Wanted, what: str, start: int | None = None, *, forward: bool) -> None:
-        """Goes to the next matching line after the chosen one or a byte, at most once around the log."""
+        """Goes to the next matching line from the chosen one or a byte on, at most once around the log."""
         pager, chosen = self.view.pager, self.view.chosen
         if pager is None:
             return
@@ -310,7 +310,7 @@ class LogScreen(RunPage):
             self.notify(clean(str(self.view.pager.path)), title="Full log", markup=False)
 
     def _show_state(self, said: str | None = None) -> None:
-        """The line above the log: filter, search, where the cursor is."""
+        """The line above the log: filter, search, cursor position."""
         if said is not None:
             self._message = said
         said = self._message

@@ -17,15 +17,15 @@ _NONE_KEPT = "No lines of this source, or none that match. tab shows another sou
 
 
 class LogView(Painted, can_focus=True):
-    """Holds only the entries on the screen; follows the end of the log until the cursor leaves it."""
+    """Holds only the visible entries; follows the end of the log until the cursor leaves it."""
 
     BINDINGS = KEYS["log view"]
 
     class Moved(Message):
-        """Another line is chosen, or others are shown."""
+        """Another line is chosen, or others are visible."""
 
     class Beyond(Message):
-        """The next entry is too far away to be read at once: before or after the byte `offset`."""
+        """The next entry is too far away for an immediate read: before or after the byte `offset`."""
 
         def __init__(self, offset: int, *, forward: bool) -> None:
             super().__init__()
@@ -60,7 +60,7 @@ class LogView(Painted, can_focus=True):
         return min(mark, self.chosen.offset), max(mark + 1, self.chosen.end)
 
     def fill(self) -> None:
-        """Reads again what is on the screen, after the log has grown or the screen changed its size."""
+        """Rereads the visible part, after the log has grown or the screen was resized."""
         if self.following:
             self.follow()
         elif self.pager is not None and self.entries:
@@ -79,7 +79,7 @@ class LogView(Painted, can_focus=True):
                 self.post_message(self.Beyond(page.reached, forward=False))
 
     def show_at(self, offset: int) -> None:
-        """Chooses the line that starts at a byte, or the next visible one, and shows its surroundings."""
+        """Chooses the line at a byte, or the next visible one, and shows its surroundings."""
         if self.pager is None:
             return
         self.following = False
@@ -141,7 +141,7 @@ class LogView(Painted, can_focus=True):
 
     @property
     def room(self) -> int:
-        """Entries that fit."""
+        """The number of entries that fit."""
         return max(self.size.height, 1)
 
     def _move_cursor(self, cursor: int) -> None:

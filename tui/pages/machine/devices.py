@@ -1,4 +1,4 @@
-"""The GPUs and the host: a line each with a cursor, and the chosen one in detail."""
+"""The GPUs and the host: one line each with a cursor, and the chosen one in detail."""
 
 from collections.abc import Callable, Sequence
 
@@ -18,7 +18,7 @@ ENDED = "The run has ended: these are the values of its last sample."
 
 
 class DeviceList(Listing, Grown):
-    """A list as high as the number of devices; if there is less room, it shows those around the chosen one."""
+    """A list with one line per device; with less room, those around the chosen one."""
 
     BINDINGS = KEYS["devices"]
 
@@ -33,7 +33,7 @@ class DeviceList(Listing, Grown):
         return next((device for device in self.devices if device_name(device) == self.cursor), None)
 
     def show(self, devices: Sequence[Device]) -> None:
-        """Replaces the devices by newer samples of them."""
+        """Replaces the devices by newer samples."""
         self.devices = devices
         self.keep_cursor()
         self.redraw()
@@ -53,7 +53,7 @@ class DeviceList(Listing, Grown):
 def chosen_rows(
     device: Device | None, sample: MachineSample | None, columns: int, rows: int, *, on_cpu: bool, ended: bool
 ) -> list[Row]:
-    """The chosen device in at most so many rows: its memory, its state, who holds it, and what is missing.
+    """The chosen device in at most `rows` rows: its memory, state, users, and missing values.
 
     For a run `on_cpu`, GPU metrics are not reported as missing.
     """
@@ -70,7 +70,7 @@ class DeviceDetail(Grown):
     detail: Callable[[int, int], list[Row]] | None = None
 
     def show(self, detail: Callable[[int, int], list[Row]]) -> None:
-        """Replaces the content, which `detail` draws in so many columns and rows."""
+        """Replaces the content, which `detail` draws for a given number of columns and rows."""
         self.detail = detail
         self.redraw()
 

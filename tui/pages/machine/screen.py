@@ -1,4 +1,4 @@
-"""GPU and host memory of one run: now, by holder, and over the steps."""
+"""GPU and host memory of one run: now, by user, and over the steps."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ _ALL = 1_000  # rows: the inspector scrolls
 
 
 class MachineScreen(Inspected[None], RunPage, ChartScreen):
-    """One line per device; the chosen one in detail with its charts. Without a GPU it is about the host.
+    """One line per device; the chosen one in detail with its charts. Without a GPU it shows the host.
 
     Its charts have the view of the run's others, but usually end at the newest step, not at the planned one.
     """
@@ -55,7 +55,7 @@ class MachineScreen(Inspected[None], RunPage, ChartScreen):
         return store, None if state.live else store.last_step
 
     def plots(self) -> Sequence[Plot]:
-        """Memory of the chosen device over the steps, and its utilization where something measures it."""
+        """Memory of the chosen device over the steps, and its utilization if measured."""
         reader, device = self.reader, self.listed.chosen
         machine, store, state = reader.machine, reader.series, reader.state
         found = [memory_plot(machine, store, state, device)]
@@ -92,7 +92,7 @@ class MachineScreen(Inspected[None], RunPage, ChartScreen):
 
 
 class DeviceScreen(EntryScreen, ChartScreen, inherit_bindings=False):
-    """The device that is selected on the page below; brackets show the other devices."""
+    """The selected device of the page below; brackets show the other devices."""
 
     LEGENDS = ("Memory", "Charts")
     BINDINGS = KEYS["device"]

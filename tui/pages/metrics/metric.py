@@ -1,4 +1,4 @@
-"""One metric, as large as the screen."""
+"""One metric in full screen."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -28,7 +28,7 @@ class MetricScreen(RunPage, ChartScreen):
     BINDINGS = KEYS["metric"]
 
     def __init__(self, run: RunView, key: str, keys: Sequence[str], *, follow: bool = False) -> None:
-        """`follow`: this page reads the files of the run, as no page below does."""
+        """`follow`: this page reads the run's files, as no page below does."""
         super().__init__(run)
         self._follow = follow
         self.key, self.keys = key, keys
@@ -75,7 +75,7 @@ class MetricScreen(RunPage, ChartScreen):
 
 
 def pin(app: App[Any], key: str) -> None:
-    """Pins a metric to the dashboard or unpins it, and shows a message."""
+    """Pins or unpins a metric on the dashboard, and shows a message."""
     shown = "is pinned to the dashboard; on a small screen, press tab there to show it"
     with reported(app, "Cannot save the layout", "warning"):
         app.notify(f"{title(key)} {shown if toggle(key) else 'is unpinned'}", markup=False)

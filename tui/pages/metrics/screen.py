@@ -1,4 +1,4 @@
-"""Every metric of a run: find one by typing, see its curve, pin it to the dashboard."""
+"""All metrics of a run: find one by typing, see its curve, pin it to the dashboard."""
 
 from textual.app import ComposeResult
 from textual.widgets import Input
@@ -61,7 +61,7 @@ class MetricsScreen(ListPage[None], RunPage):
         self.open_field(self.query_one(Input))
 
     def action_back(self) -> None:
-        """Shows all metrics again, or else returns to the dashboard."""
+        """Shows all metrics again; otherwise, returns to the dashboard."""
         field = self.query_one(Input)
         if not field.value and self.focused is not field:
             self.dismiss()

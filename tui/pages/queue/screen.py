@@ -1,4 +1,4 @@
-"""The queue: runs that wait for their turn, and what each waits for."""
+"""The queue: the waiting runs, and the reason of each."""
 
 import asyncio
 import contextlib
@@ -38,7 +38,7 @@ STATES, FINDINGS = glyphs.signs("queue"), glyphs.signs("finding")
 
 
 def queue_heading(turns: Sequence[Turn], *, paused: bool, refused: str = "") -> Row:
-    """` Queue 3 runs`, whether it is paused, and why entries of others are not used."""
+    """` Queue 3 runs`, whether it is paused, and why other users' entries are not used."""
     count = f"  {counted(len(turns), 'run')}"
     return [
         (" Queue", "title"),
@@ -78,7 +78,7 @@ def about_turn(turn: Turn) -> list[Span]:
 
 
 def check_words(check: Checked) -> tuple[str, str]:
-    """The result of its preflight in words, and their role."""
+    """The preflight's result in words, and their role."""
     if check.running or not check.ended:
         return ("is under way" if check.running else "has not begun"), "dim"
     ago = f"{duration(max(now() - check.ended, 0))} ago"
@@ -86,7 +86,7 @@ def check_words(check: Checked) -> tuple[str, str]:
 
 
 def inspect_turn(turn: Turn, columns: int) -> Inspection:
-    """Why it waits, what it uses, the settings of its plan, its note."""
+    """Why it waits, its GPUs, the settings of its plan, its note."""
     entry, sign = turn.entry, STATES[turn.entry.word]
     rows: list[Row] = [[(f" {clean(entry.name)}", "title"), (f" · {clean(entry.id)}", "dim")], []]
     facts: list[tuple[str, str, str]] = [
@@ -118,7 +118,7 @@ def inspect_turn(turn: Turn, columns: int) -> Inspection:
 
 
 def _plan(preset: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The settings of a preset that say what it trains, each as `data.train_batch_size` with its value."""
+    """The preset's training settings, such as `data.train_batch_size`, each with its value."""
     for group in ("algorithm", "model", "data", "trainer"):
         values = preset.get(group)
         given = values.items() if isinstance(values, dict) else [("", values)] if values is not None else []
@@ -131,7 +131,7 @@ PURPOSE = "Runs wait here until their GPUs are free; each then starts by itself,
 
 
 class QueueScreen(ListPage[None]):
-    """Follows the queue. Looking at it also starts the runs that are due."""
+    """Follows the queue. Opening it also starts due runs."""
 
     BINDINGS = KEYS["queue"]
     TABLE = LineTable

@@ -1,4 +1,4 @@
-"""Runs of other machines and jobs of Ray clusters that config.yaml names, below the runs of this machine."""
+"""Runs of other machines and jobs of Ray clusters in config.yaml, below the local runs."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -26,7 +26,7 @@ THERE = "there "  # and the machine, and with a blank between them its run
 
 
 class Elsewhere:
-    """The last answers of other machines. A machine that has not answered yet has neither runs nor a reason."""
+    """The last replies of other machines. A machine without a reply yet has neither runs nor a reason."""
 
     def __init__(self) -> None:
         self.clusters = read_clusters()
@@ -39,7 +39,7 @@ class Elsewhere:
         return list(self._places)
 
     def ask(self, name: str) -> None:
-        """Asks one machine, which takes seconds, or a minute if it does not respond; in a thread."""
+        """Queries one machine in a thread, which takes seconds, or a minute if it does not respond."""
         from launcher.machine.hosts import runs_of
         from launcher.runs.act.attach_job import jobs_of
 
@@ -49,7 +49,7 @@ class Elsewhere:
         self._runs |= {f"{THERE}{name} {run.get('run')}": _summary(name, run) for run in found.runs}
 
     def keys(self, words: str) -> list[str]:
-        """The lines of all machines, and of their runs that fit `words`."""
+        """The lines of all machines, and of their runs that match `words`."""
         keys = []
         for name, place in self._places.items():
             told = {f"{THERE}{name} {run.get('run')}" for run in place.runs}
@@ -59,7 +59,7 @@ class Elsewhere:
         return keys
 
     def run(self, key: str) -> RunSummary | None:
-        """The run of a line; None for a machine, and for any other line."""
+        """The run of a line; None for a machine or another line."""
         return self._runs.get(key)
 
     def heading(self, key: str) -> Row:
@@ -100,7 +100,7 @@ _FAILED = {
 
 
 async def open_elsewhere(page: Page[Any], name: str, run: str, cluster: bool, *, read_only: bool) -> None:
-    """The run or (`run` empty) list of another machine, until the user leaves it; jobs of clusters become runs."""
+    """Shows a run of another machine or (`run` empty) its list, until the user leaves; cluster jobs become runs."""
     from launcher.machine.hosts import there
     from launcher.runs.act.attach_job import attach_job
 

@@ -1,4 +1,4 @@
-"""Runs and presets in the inspector. The readers are slow, so the page calls them in a thread and keeps the results."""
+"""Runs and presets in the inspector. Readers are slow, so the page runs them in a thread and caches results."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NAME = 10  # cells of the names of facts
 
 
 def read_charts(run: Path, before: RunCharts | None) -> RunCharts | None:
-    """The run's steps, events and state as charts; reads only new data. A run just deleted keeps the earlier data."""
+    """The run's steps, events and state as charts; reads only new data. A just deleted run keeps earlier data."""
     from launcher.runs.watch.reader import RunReader
 
     charts = before
@@ -46,7 +46,7 @@ def read_charts(run: Path, before: RunCharts | None) -> RunCharts | None:
 
 
 def inspect_run(run: RunSummary, charts: RunCharts | None, changes: Sequence[Edit], columns: int) -> Inspection:
-    """State, verdict, four curves; below them how it ended, its flags, what differs, where it came from."""
+    """State, verdict, four curves; below them its end, flags, differing settings and origin."""
     title: Row = [(clean(run.id), "title")]
     columns -= 1  # as `_aligned` takes
     if run.waits:
@@ -74,7 +74,7 @@ def inspect_run(run: RunSummary, charts: RunCharts | None, changes: Sequence[Edi
 
 
 def _aligned(head: list[Row], plots: Sequence[Plot], rows: list[Row]) -> Inspection:
-    """The texts begin where the titles of charts do."""
+    """Aligns the texts with the chart titles."""
     head, rows = ([[(" ", "text"), *row] for row in part] for part in (head, rows))
     return Inspection(head, plots, rows)
 
@@ -87,7 +87,7 @@ def _progress(run: RunSummary, state: RunState) -> list[str]:
 
 
 def _flags(state: RunState) -> list[Check]:
-    """The checks that flag, the newest first."""
+    """The flagged checks, newest first."""
     on = [check for check in state.checks if check.rule in state.flags]
     return sorted(on, key=lambda check: -1 if check.since is None else check.since, reverse=True)
 
@@ -114,7 +114,7 @@ class PresetFacts:
 
 
 def read_preset(name: str) -> PresetFacts:
-    """Reads a preset and its plan on this machine; unknown parts are left out."""
+    """Reads a preset and its plan on this machine, without unknown parts."""
     from launcher.check import fitting
     from launcher.check.subject import subject
     from launcher.core.format import gib
@@ -140,7 +140,7 @@ def read_preset(name: str) -> PresetFacts:
 
 
 def inspect_preset(preset: Summary, facts: PresetFacts | None, columns: int) -> Inspection:
-    """What it is for, whether it fits this machine, its plan, what it changes, and its file."""
+    """Its purpose, whether it fits this machine, its plan, its changes, and its file."""
     head: list[Row] = [[(clean(preset.name), "title")]]
     columns -= 1  # as `_aligned` takes
     if preset.error:

@@ -1,4 +1,4 @@
-"""Imports a pasted text or path in the list: a script becomes a preset, a log a run, a thread is explained."""
+"""Imports a pasted text or path in the list: a script becomes a preset, a log a run; a thread is explained."""
 
 import asyncio
 import contextlib
@@ -67,7 +67,7 @@ async def _explained(page: Page[Any], text: str, reading: "PastedReading") -> bo
 
 
 def _lines(reading: "PastedReading") -> Iterator[str]:
-    """The diagnosis, then the versions that differ from those of this machine."""
+    """The diagnosis, then the versions that differ from this machine's."""
     if (found := reading.diagnosis) is None:
         return
     yield found.meaning
@@ -103,7 +103,7 @@ def _names_file(text: str) -> bool:
 
 
 def _thread(text: str) -> str | None:
-    """What a file that a text names contains, if that is a thread: output of veRL next to its command, or Markdown."""
+    """The content of a named file if it is a thread: veRL's output next to its command, or Markdown."""
     found = named_file(text)
     if found is None or found[1] or found[0].suffix in _NO_THREADS or found[0].stat().st_size > _LARGEST_SCRIPT:
         return None
@@ -114,7 +114,7 @@ def _thread(text: str) -> str | None:
 
 
 def _log(text: str) -> Path | None:
-    """The log that a text names: a file that is not a script, or the folder of a tracker."""
+    """The log named in a text: a file that is not a script, or a tracker's folder."""
     line = text.strip()
     for word in (line, unquoted(line)) if len(line.splitlines()) == 1 else ():
         with contextlib.suppress(RuntimeError):  # nobody's home

@@ -57,7 +57,7 @@ async def delete_preset(app: App[Any], name: str) -> None:
 
 
 async def import_preset(app: App[Any], text: str) -> None:
-    """Makes a preset of a veRL command, a script, or the path and arguments of one, and opens it."""
+    """Makes a preset from a veRL command, a script, or its path and arguments, and opens it."""
     from launcher.check.checks import wrong_keys
     from launcher.preset.draft import free_name
     from launcher.scripts.importer import Lossy, add_script, from_script
@@ -88,7 +88,7 @@ async def import_preset(app: App[Any], text: str) -> None:
 
 
 async def _with_cut(app: App[Any], source: Source, name: str) -> Source | None:
-    """The script, without the comments inside its command if the user wants the settings below them; None to cancel."""
+    """The script, without comments inside its command if the user wants the settings below them; None to cancel."""
     from launcher.scripts.importer import from_script
 
     joined = source.joined()
@@ -102,7 +102,7 @@ async def _with_cut(app: App[Any], source: Source, name: str) -> Source | None:
 
 
 def _script(text: str) -> tuple[Source, str]:
-    """The script that was pasted, or named by its path and arguments, and a name for it. Raises UserError."""
+    """The pasted script, or that of a path and arguments, and a name for it. Raises UserError."""
     from launcher.scripts.verl_command import Source
 
     if (found := named_file(text)) is not None:
@@ -118,9 +118,9 @@ def _script(text: str) -> tuple[Source, str]:
 
 
 def named_file(text: str) -> tuple[Path, tuple[str, ...]] | None:
-    """The file that a line names, and the arguments after it; None for a text that names no file.
+    """The file and arguments in a line; None for a text without a file.
 
-    Terminals quote a path that is dropped on them, or escape its blanks.
+    Terminals quote a dropped path, or escape its blanks.
     """
     line = text.strip()
     if not line or len(line.splitlines()) > 1:
@@ -139,7 +139,7 @@ def is_path(text: str) -> bool:
 
 
 def unquoted(text: str) -> str:
-    """A line as the shell would read it, if that is one word."""
+    """A line without shell quotes, if it is one word."""
     try:
         words = shlex.split(text)
     except ValueError:
@@ -148,7 +148,7 @@ def unquoted(text: str) -> str:
 
 
 def no_script(text: str) -> str | None:
-    """Why a text is not a command or script that can be imported."""
+    """Why a text is not an importable command or script."""
     from launcher.scripts.importer import Lossy, from_script
 
     try:
@@ -166,7 +166,7 @@ def _say_where(app: App[Any], what: str, path: Path | None) -> None:
 
 
 async def tune_preset(app: App[Any], name: str) -> None:
-    """Asks, then tunes a preset as long as the screen is open. Runs in a worker."""
+    """Asks, then tunes a preset while the screen is open. Runs in a worker."""
     from launcher.preset.draft import target
     from launcher.preset.files import load
     from launcher.runs.act.tune import PROBES, told, tune
@@ -187,7 +187,7 @@ async def tune_preset(app: App[Any], name: str) -> None:
 
 
 async def prepare_data(app: App[Any]) -> None:
-    """Asks which data set and writes it where the shipped presets look for it. Runs in a worker."""
+    """Asks which data set, and writes it to the shipped presets' folder. Runs in a worker."""
     details = "GSM8K and MATH are downloaded from the Hugging Face hub to ~/data; the toy task is built offline."
     choices = [("g", "GSM8K"), ("m", "MATH"), ("t", "toy task")]
     choice = await app.push_screen_wait(ChooseScreen("Prepare data", details, choices))

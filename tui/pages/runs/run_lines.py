@@ -1,4 +1,4 @@
-"""The lines of the list of runs by their keys: headings, runs, runs of other machines, presets."""
+"""The lines in the list of runs by key: headings, runs, runs of other machines, presets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def preset_files() -> list[tuple[Path, int]]:
 
 
 def read_presets() -> list[Summary]:
-    """The presets, those that fit this machine first."""
+    """The presets; those that fit this machine first."""
     from launcher.machine.capacity import here
     from launcher.preset.files import available, summary
     from launcher.preset.library import suited
@@ -47,7 +47,7 @@ _FACT = HEADING + "fact "  # and the index of a row of the welcome
 
 
 class RunLines:
-    """The content of the list. `welcome` is shown until there is a run."""
+    """The content of the list. `welcome`: shown while there are no runs."""
 
     def __init__(self, runs: RunList) -> None:
         self.runs, self.welcome = runs, list[Row]()
@@ -59,7 +59,7 @@ class RunLines:
         self._longest = self._longest_preset = 0  # cells of a name
 
     def keys(self) -> list[str]:
-        """All lines that fit the search, in the chosen order."""
+        """All lines that match the search, in the chosen order."""
         runs = arranged(self.runs.runs, self.order, self.words)
         queued = {f"{QUEUED}{run.id}": run for run in arranged(self.runs.queued, ORDERS[0], self.words)}
         self.shown = queued | {f"{RUN}{run.path}": run for run in runs}
@@ -72,7 +72,7 @@ class RunLines:
         return [_RUNS, *(self._in_groups() or none), *others, *([_GAP, _PRESETS] if presets else []), *presets]
 
     def line(self, key: str, columns: int, marked: Sequence[Path]) -> Row:
-        """The line of a key; `marked` are the runs to be compared."""
+        """The line of a key; `marked`: the runs to compare."""
         if run := self.shown.get(key):
             mark = str(marked.index(run.path) + 1) if run.path in marked else ""
             return run_row(run, mark, self._columns(columns), self.changes.get(run.path, ()))
@@ -106,7 +106,7 @@ class RunLines:
         return self.elsewhere.about(key) if key.startswith(THERE) and self.elsewhere is not None else []
 
     def place(self, key: str) -> tuple[str, str, bool]:
-        """For a line of another machine: that machine, its run or an empty text, and whether it is a cluster."""
+        """For a line of another machine: that machine, its run or "", and whether it is a cluster."""
         name, _, run = key.removeprefix(THERE).partition(" ")
         return name, run, self.elsewhere is not None and name in self.elsewhere.clusters
 
@@ -118,7 +118,7 @@ class RunLines:
         return {key: run for key, run in found.items() if run is not None}
 
     def _in_groups(self) -> list[str]:
-        """The keys of the runs, under headings where the order groups them."""
+        """The keys of the runs, under headings if the order groups them."""
         keys: list[str] = []
         group = None
         for key, run in self.shown.items():
@@ -140,7 +140,7 @@ class Welcome(NamedTuple):
 
 
 def welcome() -> Welcome:
-    """Reads GPUs, veRL and data in some tenths of a second, or in seconds when veRL is imported for the first time."""
+    """Reads GPUs, veRL and data in some tenths of a second, or seconds at veRL's first import."""
     from launcher.core.format import gib
     from launcher.machine.capacity import here
     from launcher.preset.library import ANYWHERE, recommend

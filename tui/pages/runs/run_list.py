@@ -1,4 +1,4 @@
-"""The runs of this machine as a list shows them; only changed ones are read again."""
+"""The local runs for a list; only changed ones are reread."""
 
 import functools
 import math
@@ -27,7 +27,7 @@ _TURN = 0.1  # seconds of reading scores between two looks at the screen
 
 @dataclass(frozen=True)
 class RunSummary:
-    """A run as the list shows it. `scores` are read later than the rest."""
+    """A run in the list. `scores` are read later."""
 
     path: Path
     state: RunState
@@ -46,7 +46,7 @@ class RunSummary:
 
     @property
     def waits(self) -> bool:
-        """Whether it is in the queue, and has no files yet."""
+        """Whether it is in the queue, without files yet."""
         return not self.written and self.state.state != "lost"
 
 
@@ -79,7 +79,7 @@ class RunList:
         return self.runs != before or self.queued != waited
 
     def read_scores(self, first: Sequence[Path] = ()) -> bool:
-        """Reads scores for a tenth of a second, those of `first` before others. Returns whether some are left.
+        """Reads scores for a tenth of a second, first those of `first`. Returns whether some are left.
 
         A thousand steps take 6 ms, and ended runs are read once.
         """
@@ -91,7 +91,7 @@ class RunList:
         return bool(self._unread)
 
     def changes(self, wanted: Collection[Path]) -> dict[Path, list[Edit]]:
-        """What differs in the settings of some runs; reads the run.yaml of new ones."""
+        """Differing settings of some runs; reads the run.yaml of new ones."""
         from launcher.runs.watch.run_settings import changes
 
         runs = [run.path for run in self.runs if run.path in wanted]
@@ -118,7 +118,7 @@ def _queued(entry: queued.Queued) -> RunSummary:
 
 
 def arranged(runs: Sequence[RunSummary], order: str, query: str) -> list[RunSummary]:
-    """The runs that fit every word of `query`, in one of ORDERS."""
+    """The runs that match every word of `query`, in one of ORDERS."""
     words = query.lower().split()
     found = [run for run in runs if all(_fits(run, word) for word in words)]
     if order == "best score first":
@@ -133,7 +133,7 @@ def arranged(runs: Sequence[RunSummary], order: str, query: str) -> list[RunSumm
 
 
 def group_of(run: RunSummary, order: str) -> str:
-    """The preset or the first tag that a run is listed under; may be empty."""
+    """The preset or first tag of a run's heading; may be empty."""
     if order != "by preset":
         return next(iter(run.note.tags), "")
     return run.name if run.waits else _preset(run.path) or run.name
@@ -145,12 +145,12 @@ def _preset(run: Path) -> str | None:
 
 
 def named(names: Collection[str], query: str) -> list[str]:
-    """The names that fit every word of `query`."""
+    """The names that match every word of `query`."""
     return [name for name in names if all(letters(name.lower(), word) for word in query.lower().split())]
 
 
 def _fits(run: RunSummary, word: str) -> bool:
-    """Whether a word occurs in the state, the verdict or the note, or its letters in the name."""
+    """Whether a word is in the state, verdict or note, or its letters in the name."""
     state = run.state
     words = (run.id, state.state, state.outcome, state.verdict, verdict_word(state.state, state.verdict)[1], run.note)
     return any(word in str(each).lower() for each in words) or letters(run.name.lower(), word) > 0

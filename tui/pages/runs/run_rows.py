@@ -1,4 +1,4 @@
-"""Runs and presets as lines of a list, and the text below the list about the chosen one."""
+"""Runs and presets as lines of a list, and the text below about the chosen one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MARK = 7  # of a preset that fits
 
 @dataclass(frozen=True)
 class Columns:
-    """The cells of the columns of a list; 0 for one that there is no room for."""
+    """The widths of a list's columns in cells; 0 for one without room."""
 
     verdict: int
     name: int
@@ -50,9 +50,9 @@ class Columns:
 
 
 def columns_of(columns: int, longest: int = 0, changed: int = 0) -> Columns:
-    """The columns that fit into so many cells, the most important first; none is cut, and more cells show no fewer.
+    """The columns that fit into `columns` cells, most important first; none is cut, and more cells never show fewer.
 
-    `longest` and `changed` are the cells of the longest name and of the longest differences behind it.
+    `longest`, `changed`: cells of the longest name and of the longest differences after it.
     """
     verdict = min(max(columns - _NARROW, _NARROW_VERDICT), _VERDICT)
     name = min(longest + _ID + (changed + 1 if changed else 0), max(_LONG_NAME, columns // 3))
@@ -65,7 +65,7 @@ def columns_of(columns: int, longest: int = 0, changed: int = 0) -> Columns:
 
 
 def run_heading(shown: Columns, words: str) -> Row:
-    """The heads of the columns; `words` say how the runs are narrowed and ordered."""
+    """The heads of the columns; `words`: the filter and order of the runs."""
     row: Row = fit([(" Runs", "title"), (words, "live")], 3 + _STATE + shown.name)
     heads = [f"{'verdict':{shown.verdict}}"]
     heads += [f"{'step':{_CELLS[_STEP]}}"] if _STEP in shown else []
@@ -114,7 +114,7 @@ def _within(words: str, room: int) -> str:
 
 
 def preset_row(preset: Summary, columns: int, longest: int) -> Row:
-    """`toy-cpu ✔ fits no GPU`; with a mark if it is the user's own."""
+    """`toy-cpu ✔ fits no GPU`; marks the user's own."""
     named = [(shorten(preset.name, max(columns - _MARGIN, 1)), "dim" if preset.fits is False else "text")]
     row: Row = [(" " * _MARGIN, "text"), *named]
     at = _MARGIN + longest + 2
@@ -134,7 +134,7 @@ FITS = (f"{FINISHED} fits", "ok")
 
 
 def about_run(run: RunSummary) -> list[Span]:
-    """How the run ended or its present state, and its folder."""
+    """The end or current state of the run, and its folder."""
     said = "".join(text for text, _ in state_words(run.state))
     role, text = notice(run.state) or ("text", said)
     noted = [(str(run.note), "text")] if str(run.note) else []
@@ -163,7 +163,7 @@ def _curve(run: RunSummary, cells: int) -> Row:
 
 
 def _took(run: RunSummary) -> str:
-    """The duration, in whole minutes while the run lives, so that it seldom changes."""
+    """The duration, in whole minutes during a run, so that it seldom changes."""
     seconds = run.seconds
     if seconds is None or not run.state.live:
         return duration(seconds)
@@ -171,7 +171,7 @@ def _took(run: RunSummary) -> str:
 
 
 def started(created: object) -> str:
-    """When a run was made, such as `21 Nov 09:27`."""
+    """The creation time of a run, such as `21 Nov 09:27`."""
     try:
         when = datetime.fromtimestamp(float(created))  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError, OSError):

@@ -1,4 +1,4 @@
-"""The runs of this machine, and below them the presets to start from."""
+"""The runs of this machine, with the presets below."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ POLL_ELSEWHERE = 60.0  # seconds; each costs a start of ppo-tui there
 
 
 class RunsScreen(ListPage[None]):
-    """Enter opens a run or the launch of a preset. The cursor starts on the current run, or else the newest live."""
+    """Enter opens a run or a preset's launch. The cursor starts on the current run, otherwise the newest live one."""
 
     LEGENDS = ("Runs", "Rules")
     BINDINGS = KEYS["runs"]
@@ -106,7 +106,7 @@ class RunsScreen(ListPage[None]):
         self.set_interval(POLL_ELSEWHERE, self._ask_elsewhere)
 
     def _ask_elsewhere(self) -> None:
-        """Asks each machine separately, because a failing connection takes seconds."""
+        """Queries each machine separately, because a failing connection takes seconds."""
         try:
             self.lines.elsewhere = elsewhere = self.lines.elsewhere or Elsewhere()
         except UserError as error:
@@ -122,8 +122,8 @@ class RunsScreen(ListPage[None]):
     async def _read_presets(self) -> None:
         """Reads the presets if one of their files changed; reading all takes most of a second.
 
-        The cursor moves to a preset that is new: copied, renamed, imported, or saved in the editor; not to a tuned one,
-        since the user may have moved on in the minutes that tuning takes.
+        The cursor moves to a new preset: copied, renamed, imported, or saved in the editor; not to a tuned one, as the
+        user may have moved on in the minutes that tuning takes.
         """
         files = await asyncio.to_thread(preset_files)
         if files != self._read:
@@ -173,7 +173,7 @@ class RunsScreen(ListPage[None]):
             self.show_detail()
 
     async def _compare_settings(self) -> None:
-        """Compares the settings of the runs in sight."""
+        """Compares the settings of the visible runs."""
         wanted = [Path(key.removeprefix(RUN)) for key in self.table.in_sight if key.startswith(RUN)]
         compared = [sorted(wanted), self._read]
         if compared != self._compared:
@@ -229,7 +229,7 @@ class RunsScreen(ListPage[None]):
 
     @property
     def live_run(self) -> str:
-        """A run that continues after the screen closes; empty if none does."""
+        """A run that continues after the screen closes; empty without one."""
         return next((run.id for run in self.list.runs if run.state.live), "")
 
     def action_leave(self) -> None:
@@ -290,7 +290,7 @@ class RunsScreen(ListPage[None]):
 
     @property
     def _meant(self) -> list[RunDir]:
-        """The marked runs, or else the selected one."""
+        """The marked runs, otherwise the selected one."""
         marked = [run for run in navigation(self.app).marked if run.is_dir()]
         return [RunDir(run) for run in marked or filter(None, [self.chosen_run])]
 
@@ -353,7 +353,7 @@ class RunsScreen(ListPage[None]):
 
     @work(exclusive=True, group="start")
     async def _start(self, preset: str) -> None:
-        """Shows the launch page, and opens the run once its supervisor lives."""
+        """Shows the launch page, and opens the run once its supervisor runs."""
         outcome = await navigation(self.app).launch(preset)
         if isinstance(outcome, Path):
             self._show_run(outcome)

@@ -1,4 +1,4 @@
-"""One prompt during training: its responses at other steps, and the difference of two of them."""
+"""One prompt during training: its responses at other steps, and the difference of two."""
 
 import asyncio
 
@@ -24,10 +24,10 @@ _BATCH = 20  # files read between two looks at the screen
 
 
 class SampleDiffScreen(ListPage[None], RunPage):
-    """Compares the selected response with another one to the same prompt, the older one first.
+    """Compares the selected response with another one to its prompt, the older one first.
 
-    Dumps are searched newest first in a thread; only the responses found are kept. A validation repeats its prompts
-    each time; training repeats a prompt once per epoch.
+    A thread searches dumps, newest first, and keeps only matching responses. A validation repeats its prompts each
+    time; training repeats a prompt once per epoch.
     """
 
     VERTICAL_BREAKPOINTS = HEIGHTS
@@ -77,7 +77,7 @@ class SampleDiffScreen(ListPage[None], RunPage):
         self._list()
 
     def _list(self) -> None:
-        """Shows what was found so far; the cursor begins at the response before the chosen one."""
+        """Shows the responses found so far; the cursor starts before the chosen one."""
         table = self.table
         table.show([str(n) for n in range(len(self.responses))])
         mine = next((n for n, each in enumerate(self.responses) if self._is_chosen(each)), None)

@@ -1,4 +1,4 @@
-"""Responses of other steps to the prompt of a sample."""
+"""Responses of other steps to a sample's prompt."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,7 +12,7 @@ _MOST, _FILES = 12, 200  # responses in brief, and the files that are searched f
 
 
 class Response(NamedTuple):
-    """A response to the prompt; `place` is its index in the dump."""
+    """A response to the prompt; `place`: its index in the dump."""
 
     dump: Dump
     place: int
@@ -20,7 +20,7 @@ class Response(NamedTuple):
 
 
 def newest_first(run: RunDir) -> list[Dump]:
-    """The dumps of a run in the order of the search."""
+    """The dumps of a run in search order."""
     return sorted(dumps(run), key=lambda dump: (dump.step, dump.kind), reverse=True)
 
 
@@ -36,7 +36,7 @@ def responses_in(prompt: bytes, found: Sequence[Dump]) -> list[Response]:
 
 
 def history(run: RunDir, dump: Dump, place: int) -> list[Response]:
-    """The newest responses to the prompt of a sample."""
+    """The newest responses to a sample's prompt."""
     try:
         prompt = prompt_of(dump, place)
     except OSError:
@@ -52,7 +52,7 @@ def history(run: RunDir, dump: Dump, place: int) -> list[Response]:
 
 
 def history_rows(responses: Sequence[Response] | None, dump: Dump, sample: Sample, columns: int) -> list[Row]:
-    """A title and a line per response, that of the sample marked. None: the search continues."""
+    """A title and a line per response, with the sample's marked. None: the search continues."""
     if responses is None:
         return [[(" searching other steps for this prompt …", "dim")]]
     if len(responses) < 2:

@@ -18,7 +18,7 @@ ORDERS = ("in file order", "best first", "worst first", "longest first")
 
 
 def ordered(samples: Sequence[Sample], order: str) -> list[int]:
-    """The places of the samples in one of ORDERS; samples without a score come last."""
+    """The places of the samples in one of ORDERS; those without a score come last."""
     places = list(range(len(samples)))
     if order == "longest first":
         places.sort(key=lambda place: -len(samples[place].response))
@@ -30,7 +30,7 @@ def ordered(samples: Sequence[Sample], order: str) -> list[int]:
 
 
 def matching(samples: Sequence[Sample], places: Sequence[int], word: str) -> list[int]:
-    """The places whose prompt, response or ground truth contains `word`, capital or small."""
+    """The places whose prompt, response or ground truth contains `word`, in upper or lower case."""
     word = word.lower()
     return [place for place in places if any(word in text.lower() for text in samples[place][:3])]
 
@@ -49,7 +49,7 @@ def sample_row(sample: Sample) -> Row:
 
 
 def sample_heading(place: str = "  ") -> Row:
-    """The heads of the columns of `sample_row`, after that of a place."""
+    """The heads of the columns of `sample_row`, after the place's."""
     return [(f"{place}{'score':>{_SCORE}}{'chars':>{_LENGTH}}  {'truth':{_TRUTH}} response", "dim")]
 
 
@@ -75,7 +75,7 @@ def response_row(dump: Dump, sample: Sample, *, chosen: bool) -> Row:
 def diff_rows(
     older: tuple[Dump, Sample], newer: tuple[Dump, Sample], *, columns: int, same: bool, alone: bool
 ) -> list[Row]:
-    """The changes between two responses; the response itself if they are the `same`. `alone`: there is no other one."""
+    """The changes between two responses; for the `same` ones, the response. `alone`: there is no other one."""
     (_, sample), (later, response) = older, newer
     if same:
         row: Row = [(f" step {later.step}, {_scored(response)}", "title")]
@@ -98,7 +98,7 @@ def diff_rows(
 
 
 def score_row(samples: Sequence[Sample], columns: int) -> Row:
-    """How often each score occurs; for many different scores, a histogram from the lowest to the highest."""
+    """How often each score occurs; for many different scores, a histogram from minimum to maximum."""
     scores = sorted(sample.score for sample in samples if math.isfinite(sample.score))
     if not scores:
         return [(" no scores", "dim")]

@@ -1,4 +1,4 @@
-"""The responses of the model, step by step: reading them reveals reward hacking."""
+"""The model's responses, step by step: reading them reveals reward hacking."""
 
 import asyncio
 from functools import partial
@@ -37,7 +37,7 @@ _NONE, _ELSEWHERE = "No samples yet: the first ones come with the first step.", 
 
 
 class SamplesScreen(ListPage[None], RunPage):
-    """One step's responses with their scores, the chosen one in full below. It opens on the newest step."""
+    """One step's responses with their scores, the chosen one in full below. Opens on the newest step."""
 
     LEGENDS = ("Samples",)
     PAGE_NAME, ENTRY_NAME = "Samples", "Sample"
@@ -104,7 +104,7 @@ class SamplesScreen(ListPage[None], RunPage):
             self._open(found[at])
 
     def action_kind(self) -> None:
-        """Shows the same step of the other kind, or the nearest step before it."""
+        """Shows this step of the other kind, or the nearest step before it."""
         self.kind = "validation" if self.kind == "rollout" else "rollout"
         step = self.dump.step if self.dump else 0
         found = self._of_kind()

@@ -15,7 +15,7 @@ _MARKS = {"critical": ("[-", "-]"), "ok": ("{+", "+}")}
 
 
 class WordDiff(NamedTuple):
-    """Words and line ends, each with its role (kept, removed, new), and the number of each kind."""
+    """Words and line ends with their roles (kept, removed, new), and the number of each kind."""
 
     words: list[Span]
     kept: int
@@ -25,7 +25,7 @@ class WordDiff(NamedTuple):
 
 
 def compare(older: str, newer: str) -> WordDiff:
-    """The changes from one response to another; at most 4000 words of each are looked at."""
+    """The changes from one response to another; compares at most 4000 words of each."""
     before, after = _WORDS.findall(older), _WORDS.findall(newer)
     cut = max(len(before), len(after)) > _MOST
     before, after = before[:_MOST], after[:_MOST]
@@ -47,7 +47,7 @@ def plain(text: str) -> list[Span]:
 
 
 def flow(words: Sequence[Span], columns: int, indent: int = 3) -> list[Row]:
-    """Words in lines of at most `columns` cells; one that is longer is broken."""
+    """Words in lines of at most `columns` cells; breaks longer ones."""
     rows: list[Row] = [[(" " * indent, "text")]]
     room = max(columns - indent, 1)
     for word, role in words:
@@ -65,7 +65,7 @@ def flow(words: Sequence[Span], columns: int, indent: int = 3) -> list[Row]:
 
 
 def _marked(words: list[str], role: str) -> list[str]:
-    """A changed stretch between its marks, which every line of it repeats."""
+    """A changed part between its marks, which every line of it repeats."""
     if role not in _MARKS or not words:
         return words
     before, behind = _MARKS[role]

@@ -1,4 +1,4 @@
-"""The time of a step as rows: its lanes over the seconds, its stages, what would save most."""
+"""The time of a step as rows: its lanes over the seconds, its stages, the most useful setting."""
 
 from collections.abc import Iterator, Sequence
 
@@ -20,7 +20,7 @@ _TEXT = 8  # column of the texts below
 
 
 def title_row(report: Report, columns: int) -> Row:
-    """The step, its duration, and that of the usual stages together."""
+    """The step, its duration, and the total of the usual stages."""
     row: Row = [(f" Step {report.step}", "title"), (f"  {number(report.seconds)} s", "text")]
     if report.running:
         row.append(("  running", "live"))
@@ -34,7 +34,7 @@ def title_row(report: Report, columns: int) -> Row:
 
 
 def lane_rows(time: StepTime, columns: int, rows: int) -> list[Row]:
-    """What the step waited for, below it the names of long stages, as many lanes as fit, and the seconds below."""
+    """The step's waits, the names of long stages below, as many lanes as fit, and the seconds."""
     idle = time.idle()
     bar = max(columns - _NAME - _IDLE - 1, 8)
     drawn = [_lane("step", time.path, time, bar, None), _names(_cells(time.path, time, bar))]
@@ -48,7 +48,7 @@ def lane_rows(time: StepTime, columns: int, rows: int) -> list[Row]:
 
 
 def _chosen(lanes: Sequence[Lane], most: int) -> list[Lane]:
-    """Picks some lanes of each kind, in their order."""
+    """Some lanes of each kind, in order."""
     if len(lanes) <= most:
         return list(lanes)
     kinds = list(dict.fromkeys(lane.kind for lane in lanes))
@@ -58,13 +58,13 @@ def _chosen(lanes: Sequence[Lane], most: int) -> list[Lane]:
 
 
 def _lane(name: str, pieces: Sequence[Piece], time: StepTime, bar: int, idle: float | None) -> Row:
-    """The name of the lane, its stages over the time, and its idle share."""
+    """The lane's name, its stages over time, and its idle share."""
     row: Row = [(f" {name:<{_NAME - 1}}", "text"), *map(_cell, _cells(pieces, time, bar))]
     return row if idle is None else [*row, (f" idle {100 * idle:2.0f} %", "dim")]
 
 
 def _cells(pieces: Sequence[Piece], time: StepTime, bar: int) -> list[str]:
-    """The stage with most of the time of each cell; "" where the lane is idle."""
+    """The stage with most of each cell's time; "" while the lane is idle."""
     whole = time.seconds or 1.0
     shares: list[dict[str, float]] = [{} for _ in range(bar)]
     for stage, start, end in pieces:
@@ -81,7 +81,7 @@ def _cell(stage: str) -> Span:
 
 
 def _names(cells: Sequence[str]) -> Row:
-    """The names of the stages below their beginnings, those of the longest stretches first, where they have room."""
+    """Stage names below their starts, first of the longest ranges, if they fit."""
     begins = [at for at, stage in enumerate(cells) if not at or cells[at - 1] != stage]
     lengths = [end - begin for begin, end in zip(begins, [*begins[1:], len(cells)], strict=True)]
     placed: dict[int, str] = {}
@@ -106,7 +106,7 @@ def _axis(seconds: float, bar: int) -> Row:
 
 
 def stage_rows(report: Report, columns: int, rows: int) -> list[Row]:
-    """The stages, the longest first: a bar, seconds, the share of the step, and the usual seconds where they differ."""
+    """The stages, longest first: a bar, seconds, share of the step, and usual seconds if different."""
     found = sorted(report.stages.items(), key=lambda item: -item[1])
     longest = found[0][1] if found else 0.0
     room = min(_BAR, max(columns - _HEAD - 30, 4))
@@ -125,7 +125,7 @@ def stage_rows(report: Report, columns: int, rows: int) -> list[Row]:
 
 
 def limit_rows(report: Report, columns: int) -> list[Row]:
-    """Tokens per second against what the GPU allows, and the stages of the start."""
+    """Tokens per second against the GPU's limit, and the stages of the start."""
     drawn = labelled([(" speed", "dim")], limit_line(report.limits), "text", _TEXT, columns)
     if start := start_words(report.start, report.start_attempt):
         drawn += labelled([(" start", "dim")], start, "text", _TEXT, columns)
@@ -133,7 +133,7 @@ def limit_rows(report: Report, columns: int) -> list[Row]:
 
 
 def advice_block(report: Report, columns: int, rows: int) -> list[Row]:
-    """The stages that take most, and what to try."""
+    """The largest stages, and settings to try."""
     host, found = host_words(report), problems(report)
     drawn = labelled([(" host", "dim")], host, "text", _TEXT, columns) if host else []
     if not found:

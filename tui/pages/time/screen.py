@@ -1,4 +1,4 @@
-"""Where the time of a step goes: lanes, stages, the limits of the GPU and the setting that would save most."""
+"""Step time: lanes, stages, the limits of the GPU, and the setting that would save most."""
 
 import asyncio
 
@@ -23,7 +23,7 @@ _LANES = 0.4  # of the height, for the lanes
 
 
 class TimeView(Painted):
-    """One step, or why there is none."""
+    """One step, or the reason why there is none."""
 
     report: Report | str = NOTHING
 
@@ -98,7 +98,7 @@ class TimeScreen(RunPage):
 
     @property
     def _offer(self) -> Offer | None:
-        """The first fix that is a setting."""
+        """The first fix with a setting."""
         report = self.query_one(TimeView).report if self.is_mounted else ""
         found = problems(report) if isinstance(report, Report) else ()
         offers = (offer for problem in found for offer in problem.offers)

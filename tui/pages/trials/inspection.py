@@ -1,4 +1,4 @@
-"""All about one trial: its verdict, its curves next to those of the control run, its changes."""
+"""One trial: its verdict, its curves next to the control run's, its changes."""
 
 from functools import partial
 from typing import NamedTuple
@@ -35,7 +35,7 @@ _FACT = 9  # column of the texts
 
 
 class Steps(NamedTuple):
-    """The steps of a trial and of its control run; `flagged` are the metrics of the flagged rule."""
+    """The steps of a trial and its control run; `flagged`: metrics of the flagged rule."""
 
     own: SeriesStore
     control: SeriesStore | None
@@ -43,7 +43,7 @@ class Steps(NamedTuple):
 
 
 def inspect_trial(page: Inspected[None], trials: Trials, arm: Arm, columns: int) -> Inspection:
-    """The steps of both runs are read when the cursor rests, and again when one of them has new steps."""
+    """The details of a trial; both runs' steps are read when the cursor rests, and after new steps."""
     sign, role = VERDICTS.get(arm.verdict, (glyphs.NONE, "dim"))
     control = next((each for each in trials.arms if not each.changes and each is not arm), None)
     head: list[Row] = [
@@ -85,7 +85,7 @@ def _store(run: str) -> SeriesStore:
 
 
 def _plot(key: str, found: Steps, first: int, planned: int) -> Plot:
-    """One metric from the checkpoint on; the curve of the control run is drawn behind the trial's."""
+    """One metric from the checkpoint on; the control run's curve is behind the trial's."""
     plot = Plot(title(key), first=first, last=max(planned, first + 1))
     own, control = found.own.get(key), found.control.get(key) if found.control else None
     if control:

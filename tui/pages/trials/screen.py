@@ -1,4 +1,4 @@
-"""The trials of a run's fixes: which one helped, did nothing, or broke something else."""
+"""The trials of a run's fixes: which helped, had no effect, or broke something else."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _RUN, _STEP, _TEXT = 18, 24, 35  # columns
 
 
 def trial_items(found: Sequence[Trials], columns: int) -> list[Item]:
-    """A heading for each flag and checkpoint, an entry for each trial, named by its run."""
+    """A heading per flag and checkpoint, an entry per trial, named by its run."""
     items: list[Item] = []
     for each in found:
         place = f"step {each.step}" if each.step else "the start"
@@ -53,7 +53,7 @@ def trial_items(found: Sequence[Trials], columns: int) -> list[Item]:
 
 
 def waiting_items(waiting: Sequence[Queued]) -> list[Item]:
-    """The trials that wait in the queue."""
+    """The waiting trials in the queue."""
     items = [Item(None, [[(" waiting in the queue (Q)", "title")]])] if waiting else []
     for each in waiting:
         row = put([(f" {glyphs.WAITING} waiting", "dim")], _RUN, [(each.id[:SHORT_ID], "dim")])
@@ -63,9 +63,9 @@ def waiting_items(waiting: Sequence[Queued]) -> list[Item]:
 
 
 class TrialsScreen(ItemsPage):
-    """Follows the trials of a run, or of the parent if the run is a trial. Enter opens the run of a trial.
+    """Follows the trials of a run, or of its parent if the run is a trial. Enter opens a trial's run.
 
-    Of trials that were started here the newest line of trials.log is below: what was queued, left out, or refused.
+    For trials started here, the newest line of trials.log is below: queued, omitted or refused ones.
     """
 
     PAGE_NAME = "Trials"
@@ -152,7 +152,7 @@ class TrialsScreen(ItemsPage):
 
 
 def _newest_line(run: RunDir) -> str:
-    """The newest line that the trials of a run printed."""
+    """The newest line in the trials' output of a run."""
     with contextlib.suppress(OSError):
         return next((line for line in reversed(run.trials_log.read_text("utf-8", "replace").splitlines()) if line), "")
     return ""
