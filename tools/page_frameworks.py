@@ -1,6 +1,7 @@
 """The frameworks whose logs are judged: by which rules, and what differs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from launcher.health.checklist import Checklist
 from launcher.metrics.frameworks import Framework
@@ -11,7 +12,7 @@ STEPS = 60
 
 
 def frameworks() -> str:
-    """Two tables: what can be judged of each framework, and its metrics with another meaning."""
+    """What can be judged of each framework, its metrics with another meaning, its trainings without a policy."""
     others = {name: each for name, each in tables().items() if not each.own}
     judged = [
         f"| [{each.title}](https://github.com/{each.repository}) `{each.commit}` | {_of(each)} |"
@@ -27,8 +28,20 @@ def frameworks() -> str:
             "| framework | metric that is not judged | reason |",
             "| --- | --- | --- |",
             *different,
+            "",
+            "| not reinforcement learning | recognized by | not with |",
+            "| --- | --- | --- |",
+            *dict.fromkeys(
+                f"| {kind.title} | {_code(kind.has)} | {_code(kind.lacks)} |"
+                for each in others.values()
+                for kind in each.kinds
+            ),
         ]
     )
+
+
+def _code(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def _of(framework: Framework) -> str:
@@ -37,7 +50,7 @@ def _of(framework: Framework) -> str:
     keys = {row.ours.format("all") for row in framework.metrics if row.ours}
     for step in range(1, STEPS):
         checklist.step(step, dict.fromkeys(keys, 0.5 + 0.01 * (step % 5)))
-    return coverage("", checklist.checks()).removeprefix(": ")
+    return coverage(replace(framework, title=""), checklist.checks()).removeprefix(": ")
 
 
 def _different(framework: Framework) -> Iterator[str]:

@@ -210,7 +210,7 @@ def status(
         left = f", {remaining(state.eta, state.done)}" if state.live and state.numbering.every else ""
         put(f"step     {state.shown.progress}{pace}{left}")
     if (framework := described(info.framework)) is not None:
-        put(f"log      {coverage(framework.title, state.checks)}")
+        put(f"log      {coverage(framework, state.checks)}")
     put(f"verdict  {shown(state.state, state.verdict)}")
     put_problems(problems(target, state, state.heartbeat), len("verdict  "))
     for index, tracked in enumerate(state.trackers):
@@ -279,10 +279,10 @@ def metrics(source: Source, key: Keys = None, names: Names = None, every: Every 
 
 def _shown(data: Mapping[str, float]) -> list[str]:
     """The main metrics of a step, those of a validation last."""
-    from launcher.health.keys import is_validation_score
+    from launcher.health.keys import TRAINING_LOSS, is_validation_score
     from launcher.metrics import names
 
-    groups = (names.SCORE, names.KL + names.PPO_KL, names.ENTROPY, names.THROUGHPUT)
+    groups = (names.SCORE, names.KL + names.PPO_KL, names.ENTROPY, names.THROUGHPUT, TRAINING_LOSS)
     first = [next((name for name in group if name in data), "") for group in groups]
     return [*filter(None, first), *sorted(filter(is_validation_score, data))]
 
@@ -357,7 +357,7 @@ def _put_flags(origin: "RunDir | Log", checks: Sequence[Check], numbering: Numbe
     parent = Parent(origin) if isinstance(origin, RunDir) else None
     framework = origin.framework if not isinstance(origin, RunDir) else described(origin.read_info().framework)
     if framework is not None:
-        put(coverage(framework.title, checks))
+        put(coverage(framework, checks))
     unit = numbering.unit
     put_problems(fixed_flag(parent, check) if parent else flag(check, None, unit=unit) for check in checks if check.on)
 

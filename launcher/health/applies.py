@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import replace
 
 from launcher.core.format import number
-from launcher.health.catalogue import plain_settings
+from launcher.health.catalogue import plain_settings, supervised_settings
 from launcher.health.config import RunConfig
 from launcher.metrics.frameworks import Framework
 from launcher.record.fix import Change, Fix
@@ -100,16 +100,28 @@ def fitting(fixes: Sequence[Fix], config: RunConfig, logged: Set[str]) -> tuple[
         "gpu": config.text("trainer.device") != "cpu",
     }
     found = tuple(fix for fix in fixes if fits[fix.fits])
-    return tuple(_of_framework(found, config.framework)) if config.framework else found
+    if config.supervised:
+        found = tuple(fix for fix in found if {change.key for change in fix.changes} <= supervised_settings())
+    return tuple(_of_framework(found, config.framework, config)) if config.framework else found
 
 
-def _of_framework(fixes: Sequence[Fix], framework: Framework) -> Iterator[Fix]:
-    """The fixes in the framework's setting names or in plain words; changes with neither are left out."""
+def _of_framework(fixes: Sequence[Fix], framework: Framework, config: RunConfig) -> Iterator[Fix]:
+    """The fixes in the framework's setting names or in plain words; changes with neither are left out.
+
+    A number that is 1 is not lowered.
+    """
+    settings = framework.settings
+    defaults = {settings[name]: value for name, value in framework.defaults.items() if name in settings}
     theirs = {ours: name for name, ours in reversed([*framework.settings.items()])}
     group = False  # whether a fix before an alternative is left
     for fix in fixes:
         group = group and fix.alternative
-        changes = tuple(filter(None, (_named(change, theirs.get(change.key)) for change in fix.changes)))
+        kept = (
+            each
+            for each in fix.changes
+            if each.operation != "lower" or config.get(each.key, defaults.get(each.key)) != 1
+        )
+        changes = tuple(filter(None, (_named(each, theirs.get(each.key)) for each in kept)))
         if changes or not fix.changes:
             yield replace(fix, changes=changes, alternative=group)
             group = True

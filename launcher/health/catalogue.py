@@ -60,8 +60,8 @@ class Figure:
     NOTICE while the reward rises. `stuck`: counts only after this many steps without a new best reward. `flat`: counts
     only while the reward has not risen since the first step. `after`: index of the first judged value (the first
     figure's applies to the rule, except to flags). `eases`: WARN is a NOTICE while this metric falls. `only`: losses
-    that are a "token mean" or "other mean", or "known" (RunConfig.known). `words`: the figure's name in a list of
-    limits, "" for the metric itself. `say`: its name in the message.
+    that are a "token mean" or "other mean", "known" (RunConfig.known), or "supervised" (no reinforcement learning).
+    `words`: the figure's name in a list of limits, "" for the metric itself. `say`: its name in the message.
     """
 
     metric: str
@@ -91,6 +91,7 @@ class RuleData:
     `message`: its sentence for figures without their own. `aside`: added to it if the values are known. `constant`: why
     it is not judged while its first figure is always 0. `missing`: why not without that figure. Needs the first figure
     (with `any` one of its figures) and the metrics in `needs`; those in `also` are only drawn.
+    `supervised`: the rule for a training that is not reinforcement learning; None if it does not judge one.
     """
 
     id: str
@@ -113,6 +114,11 @@ class RuleData:
     missing: str = ""
     message: str = ""
     aside: str = ""
+    supervised: "RuleData | None" = None
+
+    def of(self, supervised: str) -> "RuleData":
+        """The rule for a training that is reinforcement learning, or `supervised`."""
+        return self.supervised if supervised and self.supervised else self
 
 
 @functools.cache
@@ -132,22 +138,31 @@ def texts_of(rule: str, family: str) -> Family | None:
 @functools.cache
 def rules() -> dict[str, RuleData]:
     """All rules by id, cached, in checklist order."""
-    return {
-        row["id"]: record(
-            RuleData,
-            row,
-            limits=_limits(row["limits"]),
-            advice=tuple(fixes_of(row["advice"], _tables()["advice"])),
-            figures=tuple(record(Figure, figure) for figure in row.get("figures", ())),
-        )
-        for row in _tables()["rules"]
-    }
+    return {row["id"]: _rule(row) for row in _tables()["rules"]}
+
+
+def _rule(row: Mapping[str, Any]) -> RuleData:
+    own = row.get("supervised")
+    return record(
+        RuleData,
+        row,
+        limits=_limits(row["limits"]),
+        advice=tuple(fixes_of(row["advice"], _tables()["advice"])),
+        figures=tuple(record(Figure, figure) for figure in row.get("figures", ())),
+        supervised=None if own is None else _rule({**row, **own, "supervised": None}),
+    )
 
 
 @functools.cache
 def plain_settings() -> Mapping[str, str]:
     """Plain words for veRL keys, for runs of other frameworks."""
     return cast(Mapping[str, str], _tables()["plain"])
+
+
+@functools.cache
+def supervised_settings() -> frozenset[str]:
+    """The veRL keys of settings that a training without reinforcement learning has."""
+    return frozenset(_tables()["supervised"])
 
 
 def shared_advice(name: str) -> tuple[Fix, ...]:

@@ -25,7 +25,7 @@ from launcher.metrics.frameworks import Framework
 from launcher.record.check import Check
 from launcher.record.events import LevelChange
 from launcher.record.levels import N_A, OK, WARM, WARN, Level
-from launcher.verl.config import Ranges
+from launcher.verl.config import DYNAMIC, Ranges
 
 _JUDGES = (Rule.judge, Declared.judge)  # those without an opinion where a metric that the rule needs is missing
 
@@ -38,7 +38,7 @@ class _Entry:
         reason = kind.not_applicable(setup) if limits.enabled else "disabled in the settings"
         if reason is not None:
             setup = replace(setup, signals=Signals(setup.config))  # which nobody updates
-        self.rule, self.data = kind(setup), rules()[kind.id]
+        self.rule, self.data = kind(setup), rules()[kind.id].of(setup.config.supervised)
         self.state = State(limits.count, limits.window, limits.release)
         self.muted = limits.muted
         self.judged = 0  # the last step with a judgement
@@ -112,6 +112,8 @@ def _missing(rule: Rule, logged: Set[str]) -> Reading:
     for group in rule.needs:
         if logged.isdisjoint(group):
             return Reading(N_A, f"{group[0]} is not logged")
+        if logged & {*group} <= rule.config.shares:
+            return Reading(N_A, f"{group[0]} is a share per micro-batch, of an unknown number ({DYNAMIC})")
     return Reading(WARM, "waiting for a finite value")
 
 
@@ -176,7 +178,7 @@ class Checklist:
             self._steps += 1
             self._known.see(data)
         self._checks = None
-        frame = Frame(step, self._steps, data, three_decimals, t, self._config.summed)
+        frame = Frame(step, self._steps, data, three_decimals, t, self._config.summed, self._config.shares)
         self._signals.update(frame, training, others)
         changes = self._judge(self._harmful, frame, training)
         self._signals.harm = self._harm()
@@ -192,6 +194,8 @@ class Checklist:
         return [replace(each, cause=why.cause, lead=why.title) if why else each for each, why in found]
 
     def _explain(self) -> None:
+        if self._config.supervised:  # the causes are those of reinforcement learning
+            return
         states = {name: entry.state for name, entry in self._entries.items() if not entry.muted}
         on = {name: (each.level, each.since) for name, each in states.items() if each.level > OK}
         self._explained = rivals.explain(on, self._known)

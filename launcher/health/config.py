@@ -6,7 +6,7 @@ from collections.abc import ItemsView, Mapping
 from typing import Any
 
 from launcher.metrics.frameworks import Framework
-from launcher.verl.config import ACTOR, BATCH, MINI, RESPONSE, Ranges, VerlConfig
+from launcher.verl.config import ACTOR, BATCH, DYNAMIC, GPUS, MICRO, MINI, RESPONSE, N, Ranges, VerlConfig
 from launcher.verl.versions import step_contains
 
 
@@ -40,6 +40,11 @@ class RunConfig(VerlConfig):
     def items(self) -> ItemsView[str, Any]:
         """The known keys with their values."""
         return self._keys.items()
+
+    @property
+    def supervised(self) -> str:
+        """The name of a training that is not reinforcement learning; empty for any other."""
+        return self.framework.kind.title if self.framework is not None and self.framework.kind is not None else ""
 
     @functools.cached_property
     def step_contains(self) -> frozenset[str] | None:
@@ -75,6 +80,15 @@ class RunConfig(VerlConfig):
             return None
         divisor = self.number(f"{ACTOR}.loss_scale_factor") or self.response_limit
         return {"seq-mean-token-sum": 1.0, "seq-mean-token-sum-norm": divisor}.get(mode) or math.nan
+
+    @functools.cached_property
+    def shares(self) -> frozenset[str]:
+        """Metrics of which the log has a share per micro-batch, of an unknown number of these; they are not judged."""
+        if self.framework is None or self.flag(DYNAMIC):
+            return frozenset()
+        mini, n, micro, gpus = (self.number(key) for key in (MINI, N, MICRO, GPUS))
+        whole = mini and n and micro and gpus and mini * n <= micro * gpus
+        return frozenset() if whole else frozenset(row.ours for row in self.framework.metrics if row.share)
 
     @property
     def total_steps(self) -> float | None:

@@ -144,7 +144,7 @@ def _lost_rate(config: RunConfig) -> Source:
             return None
         rises, most = now > most, max(most, now)
         waits = rises or frame.step <= config.warmup_steps
-        return None if waits else float(0 < most < least and (kl is None or kl <= _MOVED))
+        return None if waits else float(0 < most < least and (kl is None or abs(kl) <= _MOVED))
 
     return lost
 
@@ -191,7 +191,7 @@ def _still(config: RunConfig) -> Source:
         if frame.step <= alone or rises or now == 0 or frame.no_signal or frame.three_decimals:
             return None
         unchanged = bool(several) and update is not None and abs(update) <= _STILL / 1000
-        return None if kl is None and not several else float(unchanged or (kl is not None and kl <= _STILL))
+        return None if kl is None and not several else float(unchanged or (kl is not None and abs(kl) <= _STILL))
 
     return still
 

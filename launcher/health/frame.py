@@ -1,6 +1,6 @@
 """One step, as the rules receive it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from math import isfinite, nan
 
 from launcher.health import keys
@@ -14,7 +14,7 @@ class Frame:
     `count`: number of the training step since the first one seen, from 1 (a resumed run starts at a later `step`). `t`:
     unix time when it was read. `bad`: keys with non-finite values. `same_scores`: whether all responses have equal
     scores. `no_signal`: whether scores or advantages are equal, so that nothing is learned. Both are None if unknown.
-    `summed`: see RunConfig.
+    `summed`, `shares`: see RunConfig.
     """
 
     def __init__(
@@ -25,6 +25,7 @@ class Frame:
         three_decimals: bool = False,
         t: float | None = None,
         summed: float | None = None,
+        shares: Set[str] = frozenset(),
     ) -> None:
         self.step = step
         self.count = count
@@ -38,10 +39,12 @@ class Frame:
         scales = keys.SCALE
         if summed is not None:
             scales = {**scales, **dict.fromkeys(keys.SUMMED, summed / (data.get(keys.LENGTH[0]) or nan))}
+        if shares and not shares.isdisjoint(data):
+            self._figures = {**data, **dict.fromkeys(shares)}
         if self.bad or not scales.keys().isdisjoint(data):
             scaled = {key: data[key] * scale for key, scale in scales.items() if key in data}
             finite = {key: x if isfinite(x) else None for key, x in scaled.items()}
-            self._figures = {**data, **finite, **dict.fromkeys(self.bad)}
+            self._figures = {**self._figures, **finite, **dict.fromkeys(self.bad)}
         self.same_scores = self._equal(keys.SCORE_MAX, keys.SCORE_MIN)
         flat = self.same_scores, self._equal(keys.ADVANTAGE_MAX, keys.ADVANTAGE_MIN)
         self.no_signal = None if flat == (None, None) else any(flat)

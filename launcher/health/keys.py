@@ -17,6 +17,7 @@ CLIPPED = ("actor/pg_clipfrac",)
 ENTROPY = ("actor/entropy", "actor/entropy_loss")
 KL_COEFFICIENT = ("actor/reward_kl_penalty_coeff", "critic/kl_coeff", "actor/kl_coef")
 POLICY_LOSS = ("actor/pg_loss",)
+TRAINING_LOSS = ("actor/training_loss",)  # of a training without a policy that is sampled
 # The critic's norm has another scale: during critic_warmup, when the actor has none, it must not stand in
 # for it.
 GRADIENT = ("actor/grad_norm",)

@@ -34,8 +34,8 @@ class Name:
     """A metric: `theirs` in order of preference, or a `pattern` whose group fills the {} of `ours`.
 
     `ours` is empty if none of our metrics has this meaning; `differs` is the reason. A value times `scale` is ours.
-    `unless`: a metric whose presence changes the meaning. `per`: the unit of the mean. `estimator`: the KL estimator,
-    or the setting that selects it. `source`: FILE: SYMBOL.
+    `unless`: a metric whose presence changes the meaning. `per`: the unit of the mean. `share`: one per micro-batch of
+    a step. `estimator`: the KL estimator, or the setting that selects it. `source`: FILE: SYMBOL.
     """
 
     theirs: tuple[str, ...] = ()
@@ -45,6 +45,7 @@ class Name:
     unless: str = ""
     unit: str = ""
     per: str = ""
+    share: bool = False
     estimator: str = ""
     differs: str = ""
     source: str = ""
@@ -69,17 +70,35 @@ class LineForm:
 
 
 @dataclass(frozen=True)
+class Kind:
+    """A training that is not reinforcement learning: its rows have all metrics of `has` and none of `lacks`.
+
+    Of the names of the framework those of `metrics` have a meaning in it, ours by theirs; rules.toml marks the rules.
+    """
+
+    title: str
+    has: tuple[str, ...]
+    metrics: Mapping[str, str]
+    lacks: tuple[str, ...] = ()
+
+    def fits(self, names: Collection[str]) -> bool:
+        """Whether a row with these names is of such a training."""
+        return all(name in names for name in self.has) and not any(name in names for name in self.lacks)
+
+
+@dataclass(frozen=True)
 class Framework:
     """A framework's table.
 
     `commit`: version of `repository` that was read. `module`: its Python package. `configuration`: where to find its
-    settings. `settings`: the veRL key of each. `base`: another table whose names, and missing line forms, it inherits;
-    `marks` distinguish the two. `steps`: names for the step number in file rows. `mini`: names for update numbers.
-    `prefixes`: prefixes that trackers add. A step is complete with one of the metrics `ends`, or when a line is `lag`
-    steps ahead. Training is complete with one of `last`. `grows` orders lines without step numbers, `every` is their
-    interval in steps (0: unknown); the last line has the seconds of training and its steps per second, `rate`.
-    `drops_nan`: non-finite metrics are omitted. `own`: its names are ours. A tracker that numbers rows by steps of an
-    `environment` has one iteration per row with the metric `iteration`.
+    settings. `settings`: the veRL key of each. `defaults`: values that a log does not print. `base`: another table
+    whose names, and missing line forms, it inherits; `marks` distinguish the two. `steps`: names for the step number in
+    file rows. `mini`: names for update numbers. `prefixes`: prefixes that trackers add. A step is complete with one of
+    the metrics `ends`, or when a line is `lag` steps ahead. Training is complete with one of `last`. `grows` orders
+    lines without step numbers, `every` is their interval in steps (0: unknown); the last line has the seconds of
+    training and its steps per second, `rate`. `drops_nan`: non-finite metrics are omitted. `own`: its names are ours. A
+    tracker that numbers rows by steps of an `environment` has one iteration per row with the metric `iteration`.
+    `kinds`: trainings other than reinforcement learning; `kind`: that of a log.
     """
 
     title: str
@@ -104,7 +123,20 @@ class Framework:
     prefixes: tuple[str, ...] = ()
     lines: tuple[LineForm, ...] = ()
     metrics: tuple[Name, ...] = ()
+    kinds: tuple[Kind, ...] = ()
+    kind: Kind | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    defaults: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def words(self) -> str:
+        """`TRL`, `TRL, supervised fine-tuning (SFT)`."""
+        return f"{self.title}, {self.kind.title}" if self.kind else self.title
+
+    def of_kind(self, names: Iterable[str]) -> "Framework":
+        """The table for a log with these names."""
+        short = {self.short(name) for name in names}
+        return dataclasses.replace(self, kind=next((kind for kind in self.kinds if kind.fits(short)), None))
 
     @functools.cached_property
     def _names(self) -> dict[str, tuple[Name, int]]:
@@ -125,6 +157,8 @@ class Framework:
 
     def _ours(self, name: str, beside: Collection[str] = ()) -> tuple[str, float, int]:
         """Our key for a name, the scale, and the name's rank; -1 if the table does not list it."""
+        if self.kind is not None:
+            return (found, 1.0, 0) if (found := self.kind.metrics.get(self.short(name))) else (name, 1.0, -1)
         row, rank = self._names.get(name) or self._names.get(self.short(name)) or (None, 0)
         if row is not None and row.ours and row.unless not in beside:
             return row.ours, row.scale, rank
@@ -193,8 +227,10 @@ def _common() -> frozenset[str]:
 
 
 def _made(table: Mapping[str, Any]) -> Framework:
-    lines = tuple(record(LineForm, row) for row in table.get("lines", ()))
-    return record(Framework, table, lines=lines, metrics=tuple(record(Name, row) for row in table.get("metrics", ())))
+    rows: dict[str, type[Any]] = {"lines": LineForm, "metrics": Name, "kinds": Kind}
+    return record(
+        Framework, table, **{name: tuple(record(rows[name], row) for row in table.get(name, ())) for name in rows}
+    )
 
 
 def of_names(names: Collection[str], alone: Set[str] = frozenset()) -> Framework | None:
@@ -213,7 +249,8 @@ def recognized(seen: Mapping[str, Collection[str]], alone: Set[str] = frozenset(
         return table.known(seen[name]), table.own, bool(table.marks), -len(table.metrics)
 
     found = [name for name in seen if name in alone or frameworks()[name].recognizes(seen[name])]
-    return frameworks()[max(found, key=rank)] if found else None
+    best = max(found, key=rank, default=None)
+    return None if best is None else frameworks()[best].of_kind(seen[best])
 
 
 def described(by: Mapping[str, Any] | None) -> Framework | None:
@@ -223,7 +260,8 @@ def described(by: Mapping[str, Any] | None) -> Framework | None:
     known = frameworks().get(str(by["table"])) if "table" in by else None
     if known is None:
         return None if "table" in by else _made(by)
-    return dataclasses.replace(known, every=by["every"]) if "every" in by else known
+    kind = next((each for each in known.kinds if each.title == by.get("kind")), None)
+    return dataclasses.replace(known, every=by.get("every", 0), kind=kind)
 
 
 def reference(framework: Framework | None, table: Mapping[str, Any] | None = None) -> Settings | None:
@@ -232,8 +270,9 @@ def reference(framework: Framework | None, table: Mapping[str, Any] | None = Non
         return None
     every = {"every": framework.every} if framework.every else {}
     if not table:
-        known = dataclasses.replace(framework, every=0)
-        return next(({"table": name, **every} for name, each in frameworks().items() if each == known), None)
+        known, kind = dataclasses.replace(framework, every=0, kind=None), framework.kind
+        more = every | ({"kind": kind.title} if kind else {})
+        return next(({"table": name, **more} for name, each in frameworks().items() if each == known), None)
     lines = [dataclasses.asdict(line) for line in framework.lines]
     return {**table, "lines": lines, "ends": list(framework.ends), "lag": framework.lag, **every}
 
@@ -279,7 +318,7 @@ def user_table(path: Path) -> Settings:
 
 def _check(place: str, kind: type, row: Mapping[str, Any]) -> None:
     """Raises ValueError for a field that is unknown, missing or of the wrong type."""
-    fields = {each.name: each for each in dataclasses.fields(kind)}
+    fields = {each.name: each for each in dataclasses.fields(kind) if each.name != "kind"}
     if unknown := next((name for name in row if name not in fields), None):
         raise ValueError(f"{place} has '{unknown}', which is not one of {', '.join(fields)}")
     for name, field_ in fields.items():
@@ -287,5 +326,5 @@ def _check(place: str, kind: type, row: Mapping[str, Any]) -> None:
             raise ValueError(f"{place} lacks {name}")
         kinds = {"a list": (list, tuple), "a number, true or false": (int, float), "a text": (str, type(MISSING))}
         words = next((words for words, each in kinds.items() if isinstance(field_.default, each)), "")
-        if name in row and name != "settings" and not isinstance(row[name], kinds[words]):
+        if name in row and name not in ("settings", "defaults") and not isinstance(row[name], kinds[words]):
             raise ValueError(f"{place}: {name} must be {words}")

@@ -62,6 +62,8 @@ class Rule:
     @classmethod
     def not_applicable(cls, setup: Setup) -> str | None:
         """Why the rule does not apply to the run's configuration; None if it does."""
+        if setup.config.supervised and rules()[cls.id].supervised is None:
+            return f"{setup.config.supervised} is not reinforcement learning"
         return REASONS[rules()[cls.id].applies](setup.config)
 
     def judge(self, frame: Frame) -> Reading | None:
@@ -100,7 +102,7 @@ class Rule:
 
     def fixes(self) -> Sequence[Fix]:
         """The fixes to try for an active flag."""
-        return rules()[self.id].advice
+        return rules()[self.id].of(self.config.supervised).advice
 
     def compare(
         self, message: str | Callable[[Reading], str], clauses: Clauses, usual_of: Metric | None = None
@@ -124,7 +126,8 @@ class Rule:
         If the reward is missing or young, harm is unknown and CRITICAL stays. Beyond a hundred times its limit,
         CRITICAL also stays.
         """
-        levels = _SOFTER[pays, not self.signals.harm and self.reward.judged]
+        known = self.reward.judged or bool(self.config.supervised)
+        levels = _SOFTER[pays, known and not self.signals.harm]
         if not levels:
             return rungs
         return [*((levels.get(level, level), side, value) for level, side, value in rungs), *extremes(rungs)]

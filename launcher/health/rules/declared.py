@@ -79,8 +79,10 @@ class Declared(Rule):
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
+        self.data = self.data.of(setup.config.supervised)
         mean = "token mean" if setup.config.token_mean else "other mean"
-        scopes = ("", mean, "known loss" if setup.config.known else "unknown loss")
+        known = "known loss" if setup.config.known else "unknown loss"
+        scopes = {"", "supervised"} if setup.config.supervised else {"", mean, known}
         self._blamed: list[_Compared] = []  # the figures that the flag is about
         self._figures = [_Compared(figure, setup) for figure in self.data.figures if figure.only in scopes]
 

@@ -129,7 +129,7 @@ def _fill_attempt(
     for note in log.notes:
         events.add(Note(note), clock.now)
     if framework is not None:
-        events.add(Note(coverage(framework.title, monitor.checklist.checks())), clock.now)
+        events.add(Note(coverage(framework, monitor.checklist.checks())), clock.now)
     state = RunState("imported", attempt=attempt.number, started=started, ended=clock.now)
     if log.console is not None or code is not None:
         result = diagnose(log.text(), exit_code=code, framework=framework)

@@ -202,7 +202,7 @@ class Supervisor:
         """Enters `running` after a first step (a fast driver may have ended by then); adds the follower's notes."""
         if self.state == "starting" and self.feed.monitor.step is not None and not self.feed.catching_up:
             if (framework := described(self.run.read_info().framework)) is not None:
-                self.events.add(Note(coverage(framework.title, self.feed.monitor.checklist.checks())))
+                self.events.add(Note(coverage(framework, self.feed.monitor.checklist.checks())))
             self._enter("running")
         while self.told:
             self.events.add(Note(self.told.popleft()))

@@ -5,6 +5,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from launcher.core.format import counted, number
+from launcher.metrics.frameworks import Framework
 from launcher.record.check import Bound, Check
 from launcher.record.levels import Level
 from launcher.record.state import ENDED
@@ -37,15 +38,16 @@ def sentence(checklist: "Checklist", outcome: str | None = None) -> str:
     return f"{ended}{word} — {', '.join(parts)}"
 
 
-def coverage(title: str, checks: Sequence[Check]) -> str:
+def coverage(framework: Framework, checks: Sequence[Check]) -> str:
     """`slime: 20 of 49 rules judge it; no critic, no memory`: lists families without a rule for its framework."""
     judging = sum(check.level != Level.N_A for check in checks)
     families = {
         check.family: all(other.level == Level.N_A for other in checks if other.family == check.family)
         for check in checks
     }
-    missing = [f"no {family}" for family, absent in families.items() if absent]
-    return f"{title}: {judging} of {len(checks)} rules judge it" + (f"; {', '.join(missing)}" if missing else "")
+    missing = ", ".join(f"no {family}" for family, absent in families.items() if absent)
+    missing = "not reinforcement learning" if framework.kind else missing
+    return f"{framework.words}: {judging} of {len(checks)} rules judge it" + (f"; {missing}" if missing else "")
 
 
 def shown(state: str, verdict: str | None) -> str:
