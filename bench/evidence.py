@@ -1,4 +1,4 @@
-"""Tables of Markdown, rates with their intervals, and the pages of evidence that have them."""
+"""Markdown tables, rates with intervals, and their pages of evidence."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ def per_thousand(count: int, steps: int) -> str:
 
 
 def write(page: str, part: str, text: str) -> None:
-    """Puts a text into a page of evidence, between `<!-- PART -->` and `<!-- end of PART -->`."""
+    """Writes a text into a page of evidence, between `<!-- PART -->` and `<!-- end of PART -->`."""
     document, marks = EVIDENCE / f"{page}.md", (f"<!-- {part} -->", f"<!-- end of {part} -->")
     before, _, rest = document.read_text().partition(marks[0])
     document.write_text(f"{before}{marks[0]}\n\n{text}\n{marks[1]}{rest.partition(marks[1])[2]}")

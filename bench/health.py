@@ -31,7 +31,7 @@ def checklist(run: Run, *, clock: bool = False) -> Checklist:
 def delay(run: Run, fault: Fault, place: int) -> tuple[int | None, int | None] | None:
     """Steps from the first faulty one until a rule is at WARN, and until it is at CRITICAL.
 
-    None if this is undefined: the fault does not fit the run, or one of its rules is already raised.
+    None if undefined: the fault does not fit the run, or one of its rules is already raised.
     """
     start = {**run.steps[place - 1], "limit": float(run.limit)}
     judge = checklist(run)
@@ -92,7 +92,7 @@ def detection(bases: Sequence[Run]) -> list[str]:
 
 
 def cost() -> list[str]:
-    """CPU time of a step after the warm-up of the rules."""
+    """CPU time per step after the warm-up of the rules."""
     run = stretched("learning", 40, 1)
     judge = checklist(run, clock=True)
     times = []

@@ -52,11 +52,11 @@ class BankRun:
 
     @property
     def known(self) -> list[tuple[int, float, dict[str, float]]]:
-        """All steps that a program gets: those before the fork, and the run's own."""
+        """All steps for a program: those before the fork, and the run's own."""
         return self.before + self.steps
 
     def checklist(self) -> Checklist:
-        """The rules, with what they would know of the run."""
+        """The rules, with ppo-tui's knowledge of the run."""
         rows = self.config.get("data.val_max_samples")
         return Checklist(
             self.config,
@@ -75,7 +75,7 @@ class BankRun:
 
 @cache
 def _toy_ranges() -> Ranges:
-    """What the toy's preset declares as usual."""
+    """The usual ranges declared in the toy's preset."""
     return configured(load("toy-cpu")).usual
 
 
@@ -86,7 +86,7 @@ def _manifest() -> dict[str, Any]:
 
 
 def about(name: str) -> dict[str, Any]:
-    """What the manifest says of a run."""
+    """The manifest's entry for a run."""
     found: dict[str, Any] = _manifest()["runs"][name]
     return found
 
@@ -136,10 +136,10 @@ def alarms(run: BankRun) -> dict[Level, list[tuple[int, str]]]:
 
 
 def gone_wrong(run: BankRun) -> str:
-    """Describes the failure of a run without a planted fault, by its outcome; "" for a sound one.
+    """The failure of a run without a planted fault, by its outcome; "" for a sound one.
 
-    Half of its responses were cut at their limit for ten steps, or the mean reward of its last 20 steps is 0.15 below
-    that of its best 20. Rules play no part.
+    Half of its responses were truncated for ten steps, or the mean reward of its last 20 steps is 0.15 below that of
+    its best 20. Rules are not used.
     """
     limit = run.config.get("data.max_response_length") or math.inf
     cut, scores = list[float](), list[float]()
@@ -156,20 +156,18 @@ def gone_wrong(run: BankRun) -> str:
 
 
 def means(values: Sequence[float], count: int) -> list[float]:
-    """The mean of every so many values in a row."""
+    """The means of consecutive groups of `count` values."""
     return [sum(values[place : place + count]) / count for place in range(len(values) - count + 1)]
 
 
 def score(run: BankRun) -> str:
-    """The mean score of the first and of the last five steps: whether the fault did harm."""
+    """The mean score of the first and last five steps: whether the fault did harm."""
     scores = [data["critic/score/mean"] for _, _, data in run.steps if "critic/score/mean" in data]
     return " → ".join(f"{sum(part) / len(part):.2f}" for part in (scores[:5], scores[-5:]))
 
 
 def false_alarms(unplanted: Sequence[BankRun]) -> list[str]:
-    """False alarms by rule and level, with the interval of the rate; and the flags of runs that went wrong by
-    themselves.
-    """
+    """False alarms by rule and level, with the rate's interval; and the flags of runs that failed without a fault."""
     reasons = {run.name: gone_wrong(run) for run in unplanted}
     healthy = [run for run in unplanted if not reasons[run.name]]
     steps, counts = sum(len(run.steps) for run in healthy), Counter[tuple[str, Level]]()
@@ -177,7 +175,7 @@ def false_alarms(unplanted: Sequence[BankRun]) -> list[str]:
         counts.update((rule, level) for _, rule, level in rises(run))
 
     def rates(*found: str) -> list[str]:
-        """Those of rules at each level."""
+        """The rates of rules at each level."""
         return [per_thousand(sum(counts[rule, level] for rule in found), steps) for level in levels]
 
     levels = (Level.CRITICAL, Level.WARN, Level.NOTICE)
@@ -200,7 +198,7 @@ def false_alarms(unplanted: Sequence[BankRun]) -> list[str]:
 
 
 def faults(faulty: Sequence[BankRun]) -> tuple[list[str], str]:
-    """By fault and strength: how many were found, when, and by which rule first; and a sentence about all of them."""
+    """Per fault and strength: the number found, the delay, and the first rule; and a summary sentence."""
     groups = defaultdict[tuple[str, str], list[BankRun]](list)
     for run in faulty:
         groups[run.fault, run.strength].append(run)

@@ -14,9 +14,9 @@ Step = dict[str, float]
 
 @dataclass(frozen=True)
 class Fault:
-    """`change(step, n, start)` alters the n-th faulty step (from 0); `start` is the last healthy one.
+    """`change(step, n, start)` alters the n-th faulty step (from 0); `start`: the last healthy one.
 
-    `fits(start)` says whether the run has, at that place, what the fault takes away.
+    `fits(start)`: whether the run has, at that place, the values that the fault changes.
     """
 
     name: str
@@ -28,12 +28,12 @@ class Fault:
 
 
 def _named(start: Step, names: Sequence[str]) -> str:
-    """The name under which the run logs the metric."""
+    """The run's name of the metric."""
     return next((name for name in names if name in start), names[0])
 
 
 def _set(names: Sequence[str], value: Callable[[float, int, float], float]) -> Callable[[Step, int, Step], None]:
-    """Changes one metric: from its present value, the count of the step, and its last healthy value."""
+    """Changes one metric, from its current value, the count of the step, and its last healthy value."""
 
     def change(step: Step, n: int, start: Step) -> None:
         name = _named(start, names)
@@ -49,7 +49,7 @@ def _for(steps: int, change: Callable[[Step, int, Step], None]) -> Callable[[Ste
 
 
 def _ramp(share: float, steps: int) -> Callable[[float, int, float], float]:
-    """To a share of the last healthy value, in so many steps."""
+    """Moves to a share of the last healthy value, in `steps` steps."""
     return lambda x, n, start: start * share ** (min(n + 1, steps) / steps)
 
 
@@ -77,7 +77,7 @@ def _slower(step: Step, n: int, start: Step) -> None:
 
 
 def _slowly(growth: float, most: float) -> Callable[[float, int, float], float]:
-    """A slow drift of the figure, whose noise stays."""
+    """A slow drift with unchanged noise."""
     return lambda x, n, start: x * min(growth ** (n + 1), most)
 
 
@@ -107,7 +107,7 @@ def _validation(step: Step, n: int, start: Step) -> None:
 
 
 def _explains_less(step: Step, n: int, start: Step) -> None:
-    """The loss grows along: it is half of the returns' variance times what the critic does not explain."""
+    """Raises the loss accordingly: it is half of the returns' variance times the unexplained share."""
     key = "critic/vf_explained_var"
     if key in step:
         was, step[key] = step[key], start[key] - 0.4 * (n + 1)

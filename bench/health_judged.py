@@ -41,7 +41,7 @@ HARMFUL = ("harmed", "meaningless")
 
 @dataclass(frozen=True)
 class Judgement:
-    """A run, its verdict, and its flags at each level or above."""
+    """A run, its verdict, and its flags per level or above."""
 
     run: BankRun
     verdict: Kind
@@ -54,7 +54,7 @@ class Judgement:
         return self.verdict in HARMFUL
 
     def delay(self, least: Level = Level.WARN) -> int | None:
-        """Steps from that of the verdict to the first flag."""
+        """Steps from the verdict's step to the first flag."""
         flags = self.flags[least]
         return flags[0][0] - (self.step or 0) if flags else None
 
@@ -72,7 +72,7 @@ def judgements(half: str = "judged") -> list[Judgement]:
 
 
 def named(each: Judgement) -> str:
-    """The leading cause or the rule of the first flag, ten steps after the verdict or at the end; "" for none."""
+    """The leading cause or rule of the first flag, ten steps after the verdict or at the end; "" without one."""
     judge = each.run.checklist()
     for number, t, data in each.run.known:
         if number > (each.step or 0) + SOON:
@@ -83,7 +83,7 @@ def named(each: Judgement) -> str:
 
 
 def of_causes(all_runs: Sequence[Judgement]) -> list[tuple[str, ...]]:
-    """Of harmful runs with a planted fault: what it is, the rules that were said to name it, and the first flag."""
+    """For harmful runs with a planted fault: the fault, the expected rules, and the first flag."""
     planted = [each for each in all_runs if each.harmful and about(each.run.name).get("rules")]
     return [
         (each.run.name, about(each.run.name)["fault"], ", ".join(about(each.run.name)["rules"]), named(each) or "none")
@@ -130,7 +130,7 @@ def of_healthy(all_runs: Sequence[Judgement]) -> list[str]:
 
 
 def of_harmful(all_runs: Sequence[Judgement]) -> list[str]:
-    """How many were found, and how soon."""
+    """The number found, and the delay."""
     harmful = [each for each in all_runs if each.harmful]
     if not harmful:
         return ["No run was harmful.", ""]
@@ -160,7 +160,7 @@ def _share(count: int, of: int) -> str:
 
 
 def each_run(all_runs: Sequence[Judgement]) -> list[str]:
-    """A line for each run."""
+    """A line per run."""
     rows = []
     for each in sorted(all_runs, key=lambda each: (each.verdict, each.run.name)):
         planted = about(each.run.name)

@@ -90,7 +90,7 @@ def rate_row(name: str, steps: int, flags: Sequence[Flags]) -> list[object]:
 
 @dataclass(frozen=True)
 class PublicRun:
-    """A log of somebody else: its verdict, the number of its training steps, and each rise to WARN or above."""
+    """A stranger's log: its verdict, the number of training steps, and each rise to WARN or above."""
 
     verdict: str
     broken_from: int | None
@@ -99,7 +99,7 @@ class PublicRun:
 
 
 def public_runs(folder: Path) -> list[PublicRun]:
-    """The logs of a folder. Speed and memory are left out, because the machine is unknown."""
+    """The logs of a folder, without speed and memory, because the machine is unknown."""
     found = []
     for line in (folder / "judgement.jsonl").read_text().splitlines():
         said = json.loads(line)

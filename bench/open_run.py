@@ -1,4 +1,4 @@
-"""Opening large runs: time and memory of what the screen does before its first chart, and of an import.
+"""Opens large runs: time and memory of the screen before its first chart, and of an import.
 
     python bench/open_run.py                a run of 10,000 steps of 100 keys: open, and draw four charts
     python bench/open_run.py --million      `import` of a metrics.jsonl of a million steps of ten keys
@@ -30,7 +30,7 @@ FOUR = ("critic/score/mean", "actor/kl_loss", "actor/entropy", "perf/throughput"
 
 
 def make_run(steps: int, keys: int) -> RunDir:
-    """A finished run with the records that `list` reads, whose metrics change like real ones."""
+    """A finished run with realistic metrics and the records for `list`."""
     run, now = create("bench"), time.time()
     RunInfo(run.id, "bench", now).write(run.run_yaml)
     attempt = run.add_attempt()
@@ -49,7 +49,7 @@ def make_run(steps: int, keys: int) -> RunDir:
 
 
 def open_run(run: Path) -> None:
-    """Opens a run in a process of its own, so that its memory can be measured."""
+    """Opens a run in a separate process, to measure its memory."""
     started = time.perf_counter()
     reader = RunReader(run)
     reader.poll()

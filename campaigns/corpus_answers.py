@@ -26,7 +26,7 @@ Answer = dict[str, str | None]
 
 
 def recorded(cases: Sequence[Case]) -> dict[str, Answer]:
-    """The recorded answers by name of the case, without those that are outdated."""
+    """The valid recorded answers, by name of the case."""
     known = json.loads(gzip.decompress(FILE.read_bytes()))
     return {case.name: known[digest] for case in cases if (digest := _digest(case)) in known}
 
@@ -48,7 +48,7 @@ def ask(cases: Sequence[Case]) -> dict[str, Answer]:
 
 
 def record(cases: Sequence[Case]) -> None:
-    """Asks veRL about all cases and records its answers."""
+    """Records veRL's answers to all cases."""
     answers = ask(cases)
     by_digest = {_digest(case): answers[case.name] for case in cases}
     FILE.write_bytes(gzip.compress(json.dumps(by_digest, indent=0, sort_keys=True).encode(), mtime=0))

@@ -26,7 +26,7 @@ SHORT = ("trainer.total_training_steps=2", "trainer.val_before_train=False")
 
 
 def run(case: Case) -> tuple[int | None, str]:
-    """The exit code of veRL, None for a hang, and its console."""
+    """veRL's exit code (None for a hang), and its console."""
     launch, own = case.launch(), {word.partition("=")[0].lstrip("+") for word in case.set}
     with tempfile.TemporaryDirectory() as folder:
         here, console = Path(folder), Path(folder) / "console.log"

@@ -1,4 +1,4 @@
-"""Traces the changes that a process makes to files, through seccomp's notifications (Linux, x86-64, without root)."""
+"""Traces a process's file changes through seccomp notifications (Linux, x86-64, without root)."""
 
 import ctypes
 import errno
@@ -47,7 +47,7 @@ class Call:
         return _CALLS[self.number][0]
 
     def answer(self, fault: str) -> None:
-        """Lets it continue, or fails it, or kills its process."""
+        """Lets it continue, fails it, or kills its process."""
         if fault == "half" and self.name == "write":
             self._half()
         if fault in ("half", "SIGKILL"):
@@ -72,9 +72,9 @@ def _memory(pid: int, start: int, count: int) -> bytes:
 
 
 def listen() -> int:
-    """From now on this thread and its children wait for an answer at each change of a file; returns the listener.
+    """Makes this thread and its children wait for an answer at each change of a file; returns the listener.
 
-    Raises OSError where the kernel cannot do this.
+    Raises OSError if the kernel does not support it.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     steps = [(0x20, 0, 0, 0)]  # load the number of the call
@@ -101,7 +101,7 @@ def _receive(listener: int, child: int, root: Path) -> Call | None:
 
 
 def release(listener: int) -> None:
-    """Lets the processes that an ended and reaped one left continue until they end."""
+    """Lets remaining processes of an ended, reaped one continue until they end."""
     poll = select.poll()
     poll.register(listener, select.POLLIN)
     while not poll.poll()[0][1] & select.POLLHUP:
@@ -111,7 +111,7 @@ def release(listener: int) -> None:
 
 
 def calls(listener: int, child: int, root: Path) -> Iterator[Call]:
-    """The changes that a process makes below a folder, until it ends. Each must be answered."""
+    """A process's changes below a folder, until it ends. Each must be answered."""
     ended = os.pidfd_open(child)
     poll = select.poll()
     poll.register(listener, select.POLLIN)
@@ -130,7 +130,7 @@ def calls(listener: int, child: int, root: Path) -> Iterator[Call]:
 
 
 def _path(call: Call) -> Path | None:
-    """The file that a call changes; None if it changes none."""
+    """The file that a call changes; None without one."""
     _, folder, place = _CALLS[call.number]
     if call.name in ("open", "openat") and not call.arguments[place + 1] & _WRITES:
         return None

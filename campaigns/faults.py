@@ -34,10 +34,10 @@ _CRASH = 70  # exit code of an exception that nobody caught
 
 @dataclass(frozen=True)
 class Operation:
-    """`prepare` makes the old state, `act` is what is traced; `view` is all that the stores show, as JSON.
+    """`prepare` makes the old state, `act` is traced; `view` is all content of the stores, as JSON.
 
-    `between` says whether another state than the old and the new one is right, for operations of many files,
-    `after` whether one is right where it said to be done, or was repeated. With `verl` it requires veRL.
+    `between`: whether a third state is right, for operations on many files. `after`: whether one is right after
+    reported success, or a repetition. `verl`: requires veRL.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Operation:
 
 
 class Ended(NamedTuple):
-    """A traced process: its changes (`openat presets/x.yaml`), its exit code, what it printed."""
+    """A traced process: its changes (`openat presets/x.yaml`), exit code and output."""
 
     changes: list[str]
     code: int
@@ -58,7 +58,7 @@ class Ended(NamedTuple):
 
 @dataclass
 class Campaign:
-    """The points of operations in a folder; `lost` has a line for each point that lost something."""
+    """The points of operations in a folder; `lost` has a line per point with a loss."""
 
     folder: Path
     view: Callable[[], Any]
@@ -89,7 +89,7 @@ class Campaign:
             self.lost += [f"{words}: {wrong}" for wrong in self._point(operation, number, fault, old, new)]
 
     def _old(self, prepare: Callable[[], object]) -> Any:
-        """Makes the old state; returns what the stores show, and the files."""
+        """Makes the old state; returns the stores' content, and the files."""
         shutil.rmtree(self.root, ignore_errors=True)
         if prepare not in self.prepared:
             (self.root / "tmp").mkdir(parents=True)
@@ -125,12 +125,12 @@ class Campaign:
                 yield f"repeated, exit {again.code}: {difference(new[0], now)} {again.output[-600:]}"
 
     def look(self) -> Any:
-        """What the stores show to a new process."""
+        """The stores' content, read by a new process."""
         done = self.run(lambda: print(json.dumps(self.view(), default=str)))
         return json.loads(done.output) if done.code == 0 else f"does not open: {done.output[-1500:]}"
 
     def run(self, act: Callable[[], object], *, trace: bool = False, number: int = 0, fault: str = "") -> Ended:
-        """Runs a function in a process of its own. With `trace`, change `number` meets the fault."""
+        """Runs a function in a separate process. With `trace`, change `number` gets the fault."""
         ours, theirs = socket.socketpair()
         output, modules = self.folder / "output", self.folder / "modules"
         if modules.exists():  # the next process need not import what the last one did
@@ -180,7 +180,7 @@ def files(root: Path) -> dict[str, bytes]:
 
 
 def _gone(old: dict[str, bytes], new: dict[str, bytes], now: dict[str, bytes]) -> Iterator[str]:
-    """What an operation leaves alone must be as it was, and what it did not finish must be hidden."""
+    """Yields the files outside of the operation that changed, and visible unfinished ones."""
     for name, content in old.items():
         if new.get(name) == content and now.get(name) != content:
             yield f"{name} is {'changed' if name in now else 'gone'}"
@@ -190,7 +190,7 @@ def _gone(old: dict[str, bytes], new: dict[str, bytes], now: dict[str, bytes]) -
 
 
 def both(old: Any, new: Any, now: Any) -> bool:
-    """Whether a state between is complete: all that is old, and a part of what is new."""
+    """Whether an intermediate state is complete: everything old, and a part of the new."""
     if now in (old, new):
         return True
     if isinstance(old, dict) and isinstance(new, dict) and isinstance(now, dict):

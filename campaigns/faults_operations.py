@@ -54,7 +54,7 @@ def fixed_ids(first: int = 0x100) -> None:
 
 
 def house() -> None:
-    """The old state of every operation."""
+    """Makes the old state of every operation."""
     fixed_ids(0)
     home, data = Path("home").absolute(), Path("data")
     data.mkdir()
@@ -85,7 +85,7 @@ def house() -> None:
 
 
 def view() -> Any:
-    """All that the stores show, without times."""
+    """The stores' content, without times."""
     runs = {_name(run.id): _run(run) for run in all_runs()}
     queue = [[_name(entry.id), entry.settings, entry.paused, entry.note, entry.after] for entry in queued.entries()]
     presets = {name: [path.read_text(), _loaded(name)] for name, path in sorted(users().items())}
@@ -135,7 +135,7 @@ def _run(run: RunDir) -> dict[str, Any]:
 
 
 def _measured(data: dict[str, float]) -> dict[str, float]:
-    """What the driver reports; the supervisor's samples of the machine depend on the second."""
+    """The driver's metrics; the supervisor's machine samples depend on the time."""
     return {key: value for key, value in data.items() if not key.startswith("machine/")}
 
 
@@ -154,7 +154,7 @@ def first() -> RunDir:
 
 
 def cli(*words: str) -> Callable[[], None]:
-    """The command, as a user types it."""
+    """A call of a command, as typed by a user."""
 
     def act() -> None:
         from launcher.cli.main import main
@@ -167,7 +167,7 @@ def cli(*words: str) -> Callable[[], None]:
 
 
 def call(act: Callable[[], object]) -> Callable[[], None]:
-    """A change that no command makes; it fails as the command line does."""
+    """A change without a command; it fails like the command line."""
 
     def wrapped() -> None:
         fixed_ids()
@@ -198,7 +198,7 @@ def rise() -> None:
 
 
 def protected() -> None:
-    """An earlier checkpoint is protected, and one kept as the best."""
+    """Protects an earlier checkpoint, and keeps one as the best."""
     house()
     for place in (first().protected, first().best):
         (folder := place / "global_step_5" / "actor").mkdir(parents=True)
@@ -217,14 +217,14 @@ def step() -> None:
 
 
 def end() -> None:
-    """What a supervisor writes when the driver has ended."""
+    """Writes a supervisor's files at the end of the driver."""
     run = first()
     Exit(code=0).write(run.attempt(1).exit)
     StateFile(run).write(RunState("finished", attempt=1, created=1e9, step=25))
 
 
 def unchecked(act: Callable[[], object]) -> Callable[[], None]:
-    """Without the preflight, which changes nothing, and the supervisor: `supervise` has its points."""
+    """Runs without the preflight, which changes nothing, and the supervisor: `supervise` covers its points."""
 
     def wrapped() -> None:
         from launcher.check import gate
@@ -239,7 +239,7 @@ def unchecked(act: Callable[[], object]) -> Callable[[], None]:
 
 
 def composed() -> None:
-    """The configuration of veRL is composed already."""
+    """Makes the old state, and composes veRL's configuration."""
     from launcher.preset.translate import RunFolders
     from launcher.runs.act.start import Plan
 
@@ -260,7 +260,7 @@ def resume() -> None:
 
 
 def take() -> None:
-    """The queue starts its first run."""
+    """Starts the queue's first run."""
     from launcher.runs.act.queue_runner import _start
     from launcher.runs.watch.turns import turns
 
@@ -270,7 +270,7 @@ def take() -> None:
 
 
 def probed() -> None:
-    """A probe of `tune` has ended."""
+    """Makes the old state with an ended probe of `tune`."""
     from launcher.check.subject import subject
     from launcher.estimate.tuning import Space
     from launcher.runs.act.tune import STEPS, _tag, _words
@@ -286,7 +286,7 @@ def probed() -> None:
 
 
 def begun() -> None:
-    """A run whose supervisor is to be started; its driver trains three steps."""
+    """Makes a run ready for its supervisor; its driver trains three steps."""
     house()
     run = create("begun")
     RunInfo(run.id, "begun", 3e9).write(run.run_yaml)
@@ -305,7 +305,7 @@ def supervise() -> None:
 
 
 def watched(old: Any, new: Any, now: Any) -> bool:
-    """A run opens at any instant of its supervisor, and has its first steps, each once."""
+    """Whether a run opens at any time of its supervisor, with its first steps, each once."""
     mine = next(id for id in new["runs"] if id.endswith("begun"))
     others = [{**each, "runs": {**each["runs"], mine: None}} for each in (old, now)]
     steps = now["runs"][mine]["steps"]
@@ -317,7 +317,7 @@ def watched(old: Any, new: Any, now: Any) -> bool:
 
 
 def ended(old: Any, new: Any, now: Any) -> bool:
-    """After another supervisor the run has ended, and if its driver was started it has all the steps."""
+    """Whether the run has ended after another supervisor, with all steps if its driver was started."""
     run = now["runs"][next(id for id in new["runs"] if id.endswith("begun"))]
     whole = len(run["steps"]) in (0, 3)
     return watched(old, new, now) and whole and run["state"][0] in ("finished", "failed", "lost")

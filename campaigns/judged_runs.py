@@ -47,13 +47,13 @@ NUMBER, MARK = re.compile(r"-?\d+"), re.compile(r"####\s*-?\d+\s*$")
 
 
 def neutral(name: str) -> str:
-    """What a run is called before it is judged."""
+    """The neutral name of a run before it is judged."""
     return hashlib.sha256(name.removesuffix("-again").encode()).hexdigest()[:4]
 
 
 @dataclass(frozen=True)
 class Judged:
-    """One run that came home."""
+    """One completed run."""
 
     folder: Path
 
@@ -75,7 +75,7 @@ class Judged:
 
     @cached_property
     def answers(self) -> dict[int, list[dict[str, Any]]]:
-        """veRL's dump of each step."""
+        """veRL's dump per step."""
         found = defaultdict[int, list[dict[str, Any]]](list)
         path = self.folder / "answers.jsonl.gz"
         for line in gzip.decompress(path.read_bytes()).splitlines() if path.exists() else ():
@@ -85,7 +85,7 @@ class Judged:
 
     @cached_property
     def steps(self) -> list[tuple[int, float, dict[str, float]]]:
-        """Number, seconds from the first step, and the metrics of each step, with those that ppo-tui itself adds."""
+        """Number, seconds from the first step, and metrics of each step, with ppo-tui's own."""
         found, t, figures = list[tuple[int, float, dict[str, float]]](), 0.0, ResponseFigures()
         for line in (self.folder / "metrics.jsonl").read_bytes().splitlines():
             record = parse_object(line)
@@ -98,18 +98,18 @@ class Judged:
         return found
 
     def right(self, step: int) -> float:
-        """The share of right answers: what follows the mark, whatever the reward function of the run made of it."""
+        """The share of right answers by the text after the mark, regardless of the run's reward function."""
         found = [_is_right(row) for row in self.answers.get(step, ())]
         return sum(found) / len(found) if found else math.nan
 
     def marked(self, step: int) -> float:
-        """The mean reward as tests/gpu/rewards.py has it without a fault."""
+        """The mean reward by tests/gpu/rewards.py without a fault."""
         rows = self.answers.get(step, ())
         found = [bool(MARK.search(str(row.get("output")))) * (0.8 * _is_right(row) + 0.2) for row in rows]
         return sum(found) / len(found) if found else math.nan
 
     def cut(self, data: Mapping[str, float]) -> float:
-        """The share of answers that reached the limit; veRL counts those that are as long as the longest one."""
+        """The share of answers at the limit; veRL counts those as long as the longest one."""
         reached = data.get("response_length/max", 0.0) >= self.config.get("data.max_response_length", math.inf)
         return data.get("response_length/clip_ratio", math.nan) if reached else 0.0
 
@@ -127,7 +127,7 @@ def _is_right(row: Mapping[str, Any]) -> bool:
 
 
 def _value(text: str) -> Any:
-    """A value of a command line as Hydra reads it; unlike YAML, JSON takes 1e-05 for a number."""
+    """A command-line value as Hydra reads it; unlike YAML, JSON reads 1e-05 as a number."""
     try:
         return json.loads(text)
     except ValueError:
@@ -135,7 +135,7 @@ def _value(text: str) -> Any:
 
 
 def judged(results: Path) -> Iterator[Judged]:
-    """The runs that took enough steps, in the order of their ids; of two starts the second one."""
+    """Runs with enough steps, ordered by id; of two starts the second one."""
     found = {}
     for path in sorted(results.iterdir(), key=lambda path: path.name):
         if (path / "metrics.jsonl").exists() and len((run := Judged(path)).steps) >= LEAST_STEPS:
@@ -148,7 +148,7 @@ COLUMNS: Sequence[Column] = tuple(read_tables(Path(__file__).with_suffix(".toml"
 
 
 def table(run: Judged) -> Iterator[str]:
-    """A line for each step; columns without a value are left out."""
+    """A line per step, without empty columns."""
     shown = [column for column in COLUMNS if any(_shown(data, column) for _, _, data in run.steps)]
     heads = ["step", "right", "sd", "cut", *(head for head, _ in shown)]
     lines = [heads]
@@ -185,7 +185,7 @@ def print_answers(results: Path, wanted: str, step: int) -> None:
 
 
 def add(results: Path, to: Path, half: str) -> None:
-    """Adds them to the bank, as one half of it."""
+    """Adds the runs to one half of the bank."""
     rows, kept = list[dict[str, Any]](), dict[str, dict[str, Any]]()
     for run in judged(results):
         about, name = run.about, f"{half} {run.folder.name.removesuffix('-again')}"
@@ -228,7 +228,7 @@ def rounded(data: Mapping[str, float]) -> dict[str, float]:
 
 
 def final(run: Judged, like: Judged) -> tuple[float, float]:
-    """Mean over the last five steps of the reward of `like`, by the answers, and its standard error."""
+    """Mean reward of `like` over the last five steps, by the answers, and its standard error."""
     toy = like.about["preset"] == "toy-cpu"
     found = [run.right(step) if toy else run.marked(step) for step, _, _ in run.steps[-5:]]
     return statistics.fmean(found), statistics.stdev(found) / math.sqrt(len(found))
@@ -261,7 +261,7 @@ def print_fixes(results: Path) -> None:
 
 
 def _verdict(run: str, fix: str, rule: str) -> str:
-    """The verdict of `try` on a fix, with the run itself as the control run. Both become trials on the disk."""
+    """The verdict of `try` on a fix, with the run as the control run. Both become trials on disk."""
     for id, named in ((run, f"{run}-control"), (fix, fix)):
         folder = runs_dir() / id
         if named != id:

@@ -69,7 +69,7 @@ def cells() -> Iterator[Cell]:
 
 
 def tried(cell: Cell) -> dict[str, Any]:
-    """The row of a cell: `check` names the rules that refuse it, `outcome` is `runs` or veRL's message."""
+    """The row of a cell: `check`: the rules that refuse it; `outcome`: `runs` or veRL's message."""
     begin, check = time.monotonic(), ""
     words = [PPO_TUI, "run", "toy-cpu", *SHORT, *cell.settings, "--json"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)

@@ -40,7 +40,7 @@ def hit(number):
 
 @dataclass(frozen=True)
 class Mutant:
-    """A change of one place: the text from `start` to `end` (bytes of the file) becomes `new`."""
+    """One change: the text from `start` to `end` (bytes of the file) becomes `new`."""
 
     file: str
     function: str
@@ -93,7 +93,7 @@ def mutants(path: Path, name: str, function: ast.FunctionDef | ast.AsyncFunction
 
 
 def draw(seed: int, count: int) -> list[Mutant]:
-    """One mutant each of so many functions."""
+    """One mutant for each of `count` functions."""
     places = [*(ROOT / "tui").rglob("*.py")]
     for room in ROOMS:
         places += (ROOT / "launcher" / room).rglob("*.py")
@@ -107,7 +107,7 @@ def draw(seed: int, count: int) -> list[Mutant]:
 
 
 def mark(drawn: list[dict[str, Any]], tree: Path) -> None:
-    """Each mutated function of a checkout notes the test that runs it."""
+    """Makes each mutated function of a checkout record the test that runs it."""
     (tree / "launcher/mutant_mark.py").write_text(MARK)
     for file in {each["file"] for each in drawn}:
         lines = (tree / file).read_text("utf-8").splitlines(keepends=True)
@@ -119,7 +119,7 @@ def mark(drawn: list[dict[str, Any]], tree: Path) -> None:
 
 
 def run(drawn: list[dict[str, Any]], tree: Path, hits: Path, *, only: set[int]) -> None:
-    """Prints for each mutant whether a test noticed it."""
+    """Prints for each mutant whether a test detected it."""
     for number, each in enumerate(drawn):
         if only and number not in only:
             continue

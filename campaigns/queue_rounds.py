@@ -82,7 +82,7 @@ def supervise_run(run: str) -> None:
 
 
 def fork(log: Path, act: Callable[[], None]) -> int:
-    """The pid of a new process that does this."""
+    """Starts a process with this function; returns its pid."""
     if pid := os.fork():
         return pid
     try:
@@ -96,7 +96,7 @@ def fork(log: Path, act: Callable[[], None]) -> int:
 
 
 def a_round(home: Path, seed: int) -> Counter[str]:
-    """What happened in a round, with the number of times."""
+    """The events of a round, with counts."""
     random = Random(seed)
     os.environ["PPO_TUI_HOME"] = str(home)
     on_cpu, together = seed % 4 < 2, seed % 2 == 0

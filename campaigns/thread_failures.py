@@ -35,7 +35,7 @@ _VAGUE = {"unknown", *(cause.id for cause in catalogue() if cause.level.symptom)
 
 @dataclass(frozen=True)
 class ThreadFailure:
-    """A console that was rebuilt from a public thread, and the facts from the thread."""
+    """A console rebuilt from a public thread, and the thread's facts."""
 
     thread: str
     date: str
@@ -49,7 +49,7 @@ class ThreadFailure:
     fix_by: str
     """thread: somebody there names the fix; collector: concluded from the error."""
     message: str
-    """seen: the thread has the error's message; form: it names only class or place, so the message is the library's."""
+    """seen: the thread has the error's message. form: it names only class or place, so the message is the library's."""
     console: str
     also: tuple[str, ...] = ()
     """Other right ids."""
@@ -86,7 +86,7 @@ def without(ids: set[str]) -> Iterator[None]:
 
 
 def unlisted(listed: str | None) -> None:
-    """What the rules say of each failure to learn from, as if it were not listed."""
+    """The rules' answers to each failure to learn from, as if it were unlisted."""
     for half in ("learn", "learn-2"):
         counts: Counter[str] = Counter()
         for case, console in cases(half):

@@ -72,7 +72,7 @@ class Strings(ast.NodeVisitor):
         self._add(f"AssertionError: {_text(node.msg) or '1'}" if node.msg else "AssertionError")
 
     def visit_Compare(self, node: ast.Compare) -> None:
-        """Nothing: a text that is compared with another one is not raised here."""
+        """Ignores comparisons: a compared text is not raised here."""
 
     def visit_Call(self, node: ast.Call) -> None:
         if not _HARMLESS.search(str(getattr(node.func, "attr", getattr(node.func, "id", "")))):
@@ -174,7 +174,7 @@ def _runs(items: Iterable[Any]) -> list[str]:
 
 
 class Sources:
-    """All texts, and where each is; those of a package are kept in a folder."""
+    """All texts with their places; those of a package are cached in a folder."""
 
     def __init__(self, packages: Packages, folder: Path) -> None:
         self._places: Places = {}
@@ -190,7 +190,7 @@ class Sources:
         self._lower = [(text, text.lower()) for text in self._places]
 
     def search(self, cause: Cause) -> Places:
-        """The places of each text that an entry matches, by the part that matches."""
+        """The places of each text that an entry matches, by matching part."""
         found: Places = {}
         for pattern, runs in ((each, runs) for each in (cause.raised, cause.line) for runs in literals(each)):
             longest = max(runs, key=len, default="")
@@ -215,12 +215,12 @@ verl/trainer/main_ppo.py:run"""
 
 
 def narrows(cause: Cause) -> bool:
-    """Whether the entry demands a place that not every run passes."""
+    """Whether the entry requires a place that not every run reaches."""
     return bool(cause.where) and re.search(cause.where, NEUTRAL) is None
 
 
 def digest(cause: Cause) -> str:
-    """Changes with the patterns of an entry."""
+    """A digest of an entry's patterns."""
     return sha256(f"{cause.raised}\n{cause.line}\n{cause.where}".encode()).hexdigest()[:8]
 
 
@@ -243,7 +243,7 @@ def row(cause: Cause, sources: Sources) -> tuple[str, ...]:
 
 
 def _function(package: str, path: str, function: str) -> str:
-    """The name by which copies of a function are one; of a library the package."""
+    """The common name of a function's copies; for a library the package."""
     name = function.rpartition(".")[2]
     return ".".join(function.split(".")[-2:]) if name.startswith("__") else name.lstrip("_") or package
 

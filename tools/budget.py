@@ -1,4 +1,4 @@
-"""`make lint`: the numbers that [tool.ppo-tui.budget] of pyproject.toml limits.
+"""`make lint`: checks the numbers in [tool.ppo-tui.budget] of pyproject.toml.
 
 Fails if a number is exceeded, or was raised since the branch point without a line `Budget: REASON` in a commit message.
 In both cases it prints lines, tokens and bytes of string literals per room, with the change of the lines.
@@ -46,7 +46,7 @@ _LAYOUT = frozenset(
 
 
 def tokens(text: str) -> list[tokenize.TokenInfo]:
-    """Those of a module without comments, layout and docstrings."""
+    """The tokens of a module without comments, layout and docstrings."""
     documents = {
         (node.lineno, node.col_offset)
         for node in ast.walk(ast.parse(text))
@@ -79,14 +79,14 @@ def git(root: Path, *words: str) -> str:
 
 
 def read(root: Path, folders: Iterable[str], kind: str = "py") -> dict[Path, str]:
-    """The files of a kind in these folders, as they are now."""
+    """The current files of a kind in these folders."""
     names = git(root, "ls-files", "-co", "--exclude-standard", "--", *(f"{each}/*.{kind}" for each in folders))
     paths = sorted(Path(name) for name in names.splitlines())
     return {path: (root / path).read_text() for path in paths if (root / path).is_file()}
 
 
 def limits_at(root: Path, revision: str | None) -> dict[str, int]:
-    """The table of pyproject.toml at a revision, or now; empty if it has none."""
+    """The table of pyproject.toml at a revision, or now; empty without one."""
     text = git(root, "show", f"{revision}:pyproject.toml") if revision else (root / "pyproject.toml").read_text()
     return dict(tomllib.loads(text).get("tool", {}).get("ppo-tui", {}).get("budget", {}))
 

@@ -1,4 +1,4 @@
-"""Makes one animated SVG of the frames of a terminal: each row is drawn once, and CSS shows it during its frames."""
+"""Makes one animated SVG from a terminal's frames: each row is drawn once, and CSS shows it during its frames."""
 
 import html
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ BACK, CAPTION = "#121212", "#fed75f"
 
 
 class Frame(NamedTuple):
-    """Rows of a terminal, a line below them, and how long they are shown."""
+    """Rows of a terminal, a line below them, and their duration."""
 
     rows: Sequence[Sequence[Cell]]
     says: str
@@ -20,7 +20,7 @@ class Frame(NamedTuple):
 
 
 def animated(frames: Sequence[Frame], columns: int, rows: int) -> str:
-    """The SVG. It stays on the last frame if the reader switched off motion."""
+    """The SVG. It stays on the last frame for readers who disable motion."""
     shown = dict[tuple[int, str], list[int]]()
     for number, frame in enumerate(frames):
         caption = [(sign, CAPTION, False, None) for sign in frame.says]

@@ -1,7 +1,7 @@
-"""An animated picture per tutorial, and that of the README: casts.py docs/pictures [NAME...]
+"""Animations for the tutorials and the README: casts.py docs/pictures [NAME...]
 
-Recorded from the real commands and the real screen on recorded runs, as casts.toml says. An SVG without a script: a row
-of the terminal that differs from the frame before is drawn once, and CSS shows it while its frames last.
+Recorded from the real commands and the real screen on recorded runs, by casts.toml. An SVG without a script: a changed
+row of the terminal is drawn once, and CSS shows it during its frames.
 """
 
 import argparse
@@ -53,7 +53,7 @@ class Shell(NamedTuple):
         return Frame([*self.lines[-ROWS:], *[blank] * (ROWS - len(self.lines))], "", seconds)
 
     def run(self, command: str, start: str) -> Iterator[Frame]:
-        """The command, then what it prints from the line that begins with `start`."""
+        """The command, then its output from the line that begins with `start`."""
         prompt = [("$", PROMPT, True, None), (" ", TEXT, False, None)]
         for at in range(0, len(command), COLUMNS - 2):
             piece = command[at : at + COLUMNS - 2]
@@ -77,7 +77,7 @@ async def screen(run: RunDir) -> AsyncIterator[Pilot[Any]]:
 
 
 async def shown(pilot: Pilot[Any], says: str, seconds: float = SHOWN) -> Frame:
-    """The screen after it has come to rest."""
+    """The screen after it settled."""
     await settled(pilot)
     await asyncio.sleep(0.7)
     await pilot.pause()
@@ -85,7 +85,7 @@ async def shown(pilot: Pilot[Any], says: str, seconds: float = SHOWN) -> Frame:
 
 
 async def on_screen(acts: list[dict[str, Any]]) -> list[Frame]:
-    """The page that the first act opens, and the keys of the others."""
+    """The page opened by the first act, and the keys of the others."""
     first, frames = acts[0], []
     played = "demo" in first
     run = play_recording(None) if played else find(first["open"])
@@ -102,7 +102,7 @@ async def on_screen(acts: list[dict[str, Any]]) -> list[Frame]:
 
 
 def prepare(name: str, cast: dict[str, Any], home: Path, folder: Path) -> None:
-    """The runs of a cast, and the files that the page tells the reader to write."""
+    """The runs of a cast, and the files that its page requires."""
     share(home, Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"))
     if cast.get("pages"):
         furnish(home)
@@ -116,7 +116,7 @@ def prepare(name: str, cast: dict[str, Any], home: Path, folder: Path) -> None:
 
 
 def recorded(name: str, cast: dict[str, Any]) -> str:
-    """The animated picture of a cast."""
+    """The animation of a cast."""
     home, folder = Path(tempfile.mkdtemp()), Path(tempfile.mkdtemp())
     os.environ["PPO_TUI_HOME"] = str(home)
     try:

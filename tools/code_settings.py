@@ -1,7 +1,7 @@
-"""Writes launcher/verl/code_settings.json.gz: which code of veRL runs because of which setting, in 0.5.0 to 0.9.1.
+"""Writes launcher/verl/code_settings.json.gz: the code of veRL that each setting enables, in 0.5.0 to 0.9.1.
 
-`python tools/code_settings.py` reads the published wheels. A function, a call or an import is bound to a setting if
-every place that reaches it is in a branch that asks for this setting, or if it is registered under the setting's value.
+`python tools/code_settings.py` reads the published wheels. A function, call or import is bound to a setting if every
+place that reaches it is in a branch on this setting, or if it is registered under the setting's value.
 """
 
 import ast
@@ -33,13 +33,13 @@ Gate = str  # KEY=VALUE, KEY (any value but none, 0 or False) or KEY= (none of t
 
 
 def known_defaults() -> dict[str, Any]:
-    """All keys of FSDP and Megatron in any version, each with its newest default."""
+    """All keys of FSDP and Megatron in any version, with their newest defaults."""
     trees = [bundled(version, engine) for version in published() for engine in ("megatron", "dp")]
     return {key: leaf(tree, key)[1] for tree in trees for key in leaves(tree)}
 
 
 def keys_by_leaf() -> Mapping[str, list[str]]:
-    """The keys by their last name, those of the actor first."""
+    """The keys by last name, the actor's first."""
     found: dict[str, set[str]] = defaultdict(set)
     for key in DEFAULTS:
         if ".profile" not in key and "profiler" not in key and not key.startswith("distillation"):
@@ -52,7 +52,7 @@ LEAVES = keys_by_leaf()
 
 
 def key_of(names: list[str]) -> str | None:
-    """The key that a chain of names means: `self.config.actor.use_kl_loss`; None if it may be several."""
+    """The key for a chain of names: `self.config.actor.use_kl_loss`; None if ambiguous."""
     if not names or FOREIGN.intersection(names):
         return None
     above = [name.removesuffix("_config").removesuffix("_cfg") for name in names[:-1]]
@@ -67,13 +67,13 @@ def key_of(names: list[str]) -> str | None:
 
 
 def followed(key: str) -> str:
-    """The key that decides: of one whose default refers to another key, that key."""
+    """The deciding key: if a key's default refers to another key, that key."""
     other = _REFERENCE.match(str(DEFAULTS[key]))
     return other[1] if other and other[1] in DEFAULTS else key
 
 
 def holds_by_itself(gate: Gate) -> bool:
-    """Whether a setting is off where nobody sets it, as most are."""
+    """Whether a setting is off by default, as most are."""
     key, given, value = gate.partition("=")
     return bool(given and not value) and DEFAULTS[key] in (None, False, 0, "", [], {})
 
@@ -89,21 +89,21 @@ class Use:
 
 @dataclass
 class Code:
-    """What was read of one version."""
+    """The content of one version."""
 
     files: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    """Path -> the functions and classes at its top."""
+    """Path -> its top-level functions and classes."""
     defined: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     """Name -> `path:name` of its definitions."""
     uses: dict[str, list[Use]] = field(default_factory=lambda: defaultdict(list))
     calls: dict[str, dict[str, list[frozenset[Gate]]]] = field(default_factory=lambda: defaultdict(dict))
     registered: dict[str, frozenset[Gate]] = field(default_factory=dict)
     owner: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    """`path:method` -> `path:class` of all classes that have it."""
+    """`path:method` -> `path:class` of all classes with it."""
 
 
 class Reader(ast.NodeVisitor):
-    """Reads one file, with the settings that the present branch asks for."""
+    """Reads one file, with the settings of the current branch."""
 
     def __init__(self, path: str, code: Code) -> None:
         self.path, self.code = path, code
@@ -144,7 +144,7 @@ class Reader(ast.NodeVisitor):
         return [node.id, *names] if isinstance(node, ast.Name) else names
 
     def asked(self, test: ast.expr, *, positive: bool = True) -> frozenset[Gate]:
-        """The settings that hold where this test is true, or false."""
+        """The settings that hold if this test is true, or false."""
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             return self.asked(test.operand, positive=not positive)
         if isinstance(test, ast.BoolOp):
@@ -259,7 +259,7 @@ class Reader(ast.NodeVisitor):
 
 
 def _words(node: ast.expr) -> list[str]:
-    """The texts of a constant, of a list of them, or the last name of an enumeration's member."""
+    """The texts of a constant or a list, or the last name of an enumeration's member."""
     if isinstance(node, ast.Constant):
         return [str(node.value)] if isinstance(node.value, str | bool) else []
     if isinstance(node, ast.Attribute):
@@ -324,7 +324,7 @@ def table(sources: Mapping[str, str]) -> dict[str, Any]:
 
 
 def wheel_of(version: str) -> tuple[dict[str, str], dict[str, str]]:
-    """The Python files of a published wheel, and the ranges of the packages that it names, its extras' included."""
+    """The Python files of a published wheel, and its required package ranges, including extras."""
     with tempfile.TemporaryDirectory() as folder:
         words = ["pip", "download", "-q", "--no-deps", f"verl=={version}", "-d", folder]
         subprocess.run([sys.executable, "-m", *words], check=True, capture_output=True)
@@ -339,7 +339,7 @@ def wheel_of(version: str) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def merged(tables: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The tables of all versions, the newest last, as one: of each place what the newest version with it has."""
+    """The tables of all versions (newest last) as one: each place has the settings of the newest version with it."""
     settings: dict[Gate, int] = {}
 
     def numbers(gates: Iterable[Gate]) -> list[int]:

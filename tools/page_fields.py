@@ -42,14 +42,14 @@ ASKED = [
     "model.lora_rank",
     "model.lora_alpha",
 ]
-"""The fields that people ask for, in the order in which they matter."""
+"""The most requested fields, in order of importance."""
 _SCRIPTS: dict[str, Callable[[dict[str, object]], bool]] = {
     "LoRA": lambda script: bool(script.get("actor_rollout_ref.model.lora_rank")),
     "full fine-tuning": lambda script: not script.get("actor_rollout_ref.model.lora_rank"),
     "GSPO loss": lambda script: script.get(_LOSS) == "gspo",
     "vanilla loss": lambda script: script.get(_LOSS, "vanilla") == "vanilla",
 }
-"""The example scripts for which a range holds, by its `runs`."""
+"""The example scripts that a range applies to, by its `runs`."""
 
 
 def fields() -> str:
@@ -88,7 +88,7 @@ def _source(range_: UsualRange) -> tuple[str, ...]:
 
 
 def usual() -> str:
-    """The fields that people ask for: usual values and source, veRL's examples, what is outside."""
+    """The most requested fields: usual values with sources, veRL's examples, and exceptions."""
     by_name = {spec.name: spec for group in TITLES for spec in fields_of(group)}
     rows = []
     for name in ASKED:
@@ -109,7 +109,7 @@ def _linked(name: str) -> str:
 
 
 def _examples(key: str, range_: UsualRange | None) -> str:
-    """The most frequent value of a key in veRL's example scripts, the ends, and how many scripts set it."""
+    """A key's most frequent value in veRL's example scripts, the ends, and the number of scripts."""
     scripts = json.loads(gzip.decompress(EXAMPLES.read_bytes()))["examples"].values()
     fits = _SCRIPTS.get(range_.runs if range_ else "", lambda script: True)
     values = [each[key] for each in scripts if fits(each) and isinstance(each.get(key), (int, float))]

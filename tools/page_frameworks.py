@@ -1,4 +1,4 @@
-"""The frameworks whose logs are judged: by which rules, and what differs."""
+"""The supported frameworks: their rules and differences."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -12,7 +12,7 @@ STEPS = 60
 
 
 def frameworks() -> str:
-    """What can be judged of each framework, its metrics with another meaning, its trainings without a policy."""
+    """The rules for each framework, its metrics with another meaning, and its trainings without a policy."""
     others = {name: each for name, each in tables().items() if not each.own}
     judged = [
         f"| [{each.title}](https://github.com/{each.repository}) `{each.commit}` | {_of(each)} |"
@@ -45,7 +45,7 @@ def _code(names: Iterable[str]) -> str:
 
 
 def _of(framework: Framework) -> str:
-    """The rules that judge a run that logs every metric of the table."""
+    """The rules for a run that logs every metric of the table."""
     checklist = Checklist(clock=False)
     keys = {row.ours.format("all") for row in framework.metrics if row.ours}
     for step in range(1, STEPS):
@@ -54,7 +54,7 @@ def _of(framework: Framework) -> str:
 
 
 def _different(framework: Framework) -> Iterator[str]:
-    """Those that the table does not have from its base."""
+    """The names that the table does not inherit."""
     base = tables().get(framework.base)
     for row in framework.metrics:
         if row.differs and (base is None or row not in base.metrics):

@@ -1,4 +1,4 @@
-"""The page about JSON: what each command prints with --json, from the schemas that `ppo-tui schema` prints."""
+"""The page about JSON: the output of each command with --json, from the schemas of `ppo-tui schema`."""
 
 import re
 
@@ -26,12 +26,12 @@ def json() -> str:
 
 
 def _linked(kinds: str) -> str:
-    """Types in words, with links to those that are objects."""
+    """Types in words, with links to objects."""
     return OBJECT.sub(lambda found: f"[{found[0]}](#{found[0].lower()})", kinds)
 
 
 def _filed(shape: Shape) -> str:
-    """A link to the explanation of fields that a file of the run also has, and which fields are newer than 0.1."""
+    """A link to the explanation of shared fields of a run's file, and the fields newer than 0.1."""
     fields = [each for each in shape.fields if each.filed]
     if not fields:
         return ""

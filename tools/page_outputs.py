@@ -49,14 +49,14 @@ _NUMBERS = (r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?", "N")
 
 @dataclass(frozen=True)
 class Shown:
-    """A block of commands with what the page shows of its output."""
+    """A block of commands with the displayed part of its output."""
 
     block: Block
     output: Block | None
 
     @property
     def shown(self) -> list[str]:
-        """The lines that the page shows."""
+        """The lines on the page."""
         return self.output.text.splitlines() if self.output else []
 
     @property
@@ -65,13 +65,13 @@ class Shown:
 
     @property
     def runs(self) -> str | None:
-        """What is run, or None if nothing can be."""
+        """The commands to run, or None if not possible."""
         if "needs" in self.block.marks:
             return None
         return self.block.marks.get("prints", self.block.text)
 
     def cut(self, printed: list[str]) -> list[str]:
-        """The lines that the page shows of those that were printed."""
+        """The lines on the page, out of the printed ones."""
         if "show" not in self.block.marks:
             return printed
         kept, end = [], 0
@@ -86,12 +86,12 @@ class Shown:
         return kept + [CUT] * (end < len(printed))
 
     def normal(self, lines: list[str]) -> list[str]:
-        """Lines without what differs from run to run."""
+        """Lines without differences between runs."""
         return normal(lines, numbers=bool({"toy", "numbers"} & set(self.block.marks)))
 
 
 def normal(lines: list[str], *, numbers: bool) -> list[str]:
-    """Lines without ids, dates and times, and, with `numbers`, without all others."""
+    """Lines without ids, dates and times and, with `numbers`, without all other numbers."""
     found = [" ".join(line.split()) for line in lines]
     for pattern, word in [*_CHANGES, *[_NUMBERS] * numbers]:
         found = [re.sub(pattern, word, line) for line in found]
@@ -99,20 +99,20 @@ def normal(lines: list[str], *, numbers: bool) -> list[str]:
 
 
 def shown(page: Path) -> Iterator[Shown]:
-    """The blocks of commands of a page, in their order."""
+    """The command blocks of a page, in order."""
     for block, after in pairwise([*blocks(page), None]):
         if block and block.language == "sh" and not block.saved_as:
             yield Shown(block, after if after and after.language == "output" else None)
 
 
 def with_commands() -> list[Path]:
-    """The pages whose blocks are run."""
+    """The pages with executed blocks."""
     found = [README, *(page for page in PAGES if page.relative_to(DOCS).parts[0] in RUN_IN)]
     return [page for page in found if any(each.runs for each in shown(page))]
 
 
 def follow(page: Path, folder: Path, toy: Path | None = None) -> Iterator[tuple[Shown, list[str]]]:
-    """Runs the blocks of a page as a reader does, those on the toy if its cache is given; yields what to show."""
+    """Runs a page's blocks like a reader, those on the toy if its cache is given; yields the output to show."""
     for log in re.findall(r"<!-- logs: (.*) -->", page.read_text("utf-8")):
         for each in log.split():
             (folder / f"{each}.log").write_bytes(stored(each))
@@ -134,14 +134,14 @@ def follow(page: Path, folder: Path, toy: Path | None = None) -> Iterator[tuple[
 
 
 def save(page: Path, folder: Path) -> None:
-    """Writes the files that the page asks the reader to save."""
+    """Writes the files that the reader should save."""
     for block in blocks(page):
         if block.saved_as:
             (folder / block.saved_as).write_text(block.text + "\n", "utf-8")
 
 
 def printed(commands: str, folder: Path, home: Path, columns: int = 100) -> list[str]:
-    """What they print in a terminal as wide as this."""
+    """Their output in a terminal of this width."""
     environment = {**os.environ, "PPO_TUI_HOME": str(home), "HOME": str(folder), "COLUMNS": str(columns)}
     environment.pop("PYTHONPATH", None)
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
@@ -155,7 +155,7 @@ def printed(commands: str, folder: Path, home: Path, columns: int = 100) -> list
 
 
 def recorded(page: Path, folder: Path, toy: Path | None) -> str:
-    """The page with what its commands print now."""
+    """The page with its commands' current output."""
     text = page.read_text("utf-8")
     for each, lines in reversed(list(follow(page, folder, toy))):
         if each.normal(each.shown) == each.normal(lines):
@@ -167,7 +167,7 @@ def recorded(page: Path, folder: Path, toy: Path | None) -> str:
 
 
 def record(names: list[str], toy: Path | None) -> None:
-    """Writes the outputs into the pages whose names have one of these parts, or into all."""
+    """Writes the outputs into pages whose names contain one of these parts, or into all."""
     for page in with_commands():
         name = str(page.relative_to(ROOT))
         if names and not any(each in name for each in names):

@@ -72,7 +72,7 @@ ANSI, PLAIN, ASCII = "16-colors", "no-color", "ascii"
 
 
 def furnish(home: Path) -> Path:
-    """Fills an empty PPO_TUI_HOME; returns the run whose pages are drawn."""
+    """Fills an empty PPO_TUI_HOME; returns the run for the pictures."""
     (home / "cache" / "toy").mkdir(parents=True)
     (home / "cache" / "toy" / "recipe").write_text(RECIPE)
     whole_run(home)

@@ -60,7 +60,7 @@ def commands() -> str:
 
 
 def write_words() -> None:
-    """Writes what completion offers: the options of each command, and the arguments that it takes."""
+    """Writes the completion data: the options and arguments of each command."""
     lines = ["# What completion offers of each command; written by `make pages` from the commands.\n"]
     for name, (command, context) in {"": root(), **tree()}.items():
         options, takes = {}, []
@@ -97,7 +97,7 @@ def signs() -> str:
 
 
 def letters() -> str:
-    """One row per letter, without the use of a letter to close the page that it opened."""
+    """One row per letter, without closing the page that it opened."""
     rows = sorted((letter.lower(), letter.isupper(), letter, meaning) for meaning, letter in LETTERS.items())
     return table(
         ("letter", "meaning", "pages"),
@@ -106,7 +106,7 @@ def letters() -> str:
 
 
 def keys() -> str:
-    """Every key by its id, once, page by page."""
+    """Every key by id, once, page by page."""
     found = {
         str(binding.id): (code(binding.key), cell(binding.tooltip or binding.description))
         for bindings in KEYS.values()

@@ -1,4 +1,4 @@
-"""Pages about judgements: health rules, findings of the preflight, and the corpus of the findings."""
+"""Pages about judgements: health rules, findings of the preflight, and their corpus."""
 
 import re
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 EVIDENCE = ROOT / "docs" / "evidence" / "health.md"
 LIMITS = Path(launcher.health.__path__[0]) / "limits.toml"
 UNJUDGED = {"KL-3", "HACK-2", "VAL-1", "DISC-1", "WAIT-1", "TURN-1", "MEM-1", "STALL-1"}
-"""Rules for which the healthy runs of the unseen half of the bank have no metric or no setting."""
+"""Rules without a metric or setting in the healthy runs of the unseen half of the bank."""
 _HEALTHY = re.compile(r"^\| (?P<rule>[A-Z]+-\d) (?:\([^|]*\) )?\| (\d+): [^|]*\| (\d+): [^|]*\| (\d+): ", re.MULTILINE)
 _SPEC = re.compile(r"\{(\w+)[:!][^}]*\}")
 _STEPS = re.compile(r"^(\d+) healthy runs, (\d+) steps", re.MULTILINE)
@@ -69,7 +69,7 @@ def _limits(rule: RuleData, words: dict[str, str]) -> str:
 
 
 def _measured(rule: str, evidence: str) -> Iterator[str]:
-    """The error rate of the rule, and the faults that it found, from the tables of the evidence."""
+    """The error rate of the rule, and the faults that it found, from the evidence's tables."""
     steps = _STEPS.search(evidence)
     healthy = next((found for found in _HEALTHY.finditer(evidence) if found["rule"] == rule), None)
     if rule in UNJUDGED:
@@ -90,7 +90,7 @@ def _steps(delay: str) -> str:
 
 
 def findings() -> str:
-    """Every finding of the preflight by its group: what is required, how severe it is, its messages and fixes."""
+    """Every finding of the preflight by group: its requirement, severity, messages and fixes."""
     lines = []
     for group, section in read_tables(TABLE).items():
         lines += [f"## {group.capitalize()}\n", section["about"], ""]
@@ -105,13 +105,13 @@ def findings() -> str:
 
 
 def _variant(row: dict[str, Any]) -> str:
-    """A message with its fixes, the values in it as their names."""
+    """A message with its fixes; values appear as their names."""
     words = ", ".join(f"`{fix.text}`" for fix in row["fix"])
     return _SPEC.sub(r"{\1}", f"* `{row['message']}`{words and f': {words}'}")
 
 
 def corpus() -> str:
-    """The presets that were broken on purpose, per group of findings: who answered for veRL, and one of them."""
+    """The broken presets per group of findings: the source of veRL's answer, and an example."""
     group = {id: name for name, section in read_tables(TABLE).items() for id in section if id in variants()}
     broken: dict[str, list[Case]] = {}
     for case in cases():

@@ -37,7 +37,7 @@ from launcher.runs.watch.stalls import reasons
 
 
 class HeldOut(NamedTuple):
-    """A console that was written after the catalog, to measure it, and its cause."""
+    """A console written after the catalog, to measure it, and its cause."""
 
     cause: str
     sample: Sample
@@ -52,7 +52,7 @@ def _held_out(row: dict[str, Any]) -> HeldOut:
 
 HELD_OUT = [_held_out(row) for row in YAML(typ="safe").load(DATA / "failures" / "held_out.yaml")]
 RAISED = DATA / "failures" / "raised.tsv"
-"""Where the messages of the entries are raised: campaigns/unique_messages.py."""
+"""The places that raise the entries' messages: campaigns/unique_messages.py."""
 _RAISED = {
     "one": "at one place",
     "where": "anywhere, but the entry demands a place in the traceback",
@@ -91,7 +91,7 @@ def raised() -> list[dict[str, str]]:
 
 
 def messages() -> str:
-    """How many entries have a message of one place, and those whose message is in no source."""
+    """The number of entries with a single place, and the messages without a source."""
     rows, several = raised(), {each.id for each in catalogue() if each.several}
     kept = [row for row in rows if row["entry"] not in several]
     counts, exact = (Counter(row["raised"] for row in each) for each in (rows, kept))
@@ -104,7 +104,7 @@ def messages() -> str:
 
 
 def alert() -> str:
-    """The message that a target gets about the first warning of a recorded run."""
+    """The message to a target about the first warning of a recorded run."""
     with tarfile.open(DATA / "gpu" / "list-numbers.tar.xz") as tar:
         file = tar.extractfile("runs/6c844c-list-numbers/events.jsonl")
         events = [json.loads(line) for line in file or ()]
@@ -128,7 +128,7 @@ def stalls() -> str:
 
 
 def planted() -> str:
-    """The planted hangs that were recorded, with the reasons given."""
+    """The recorded planted hangs, with the given reasons."""
     rows = []
     for file in sorted((DATA / "stalls").glob("*.json")):
         recorded = json.loads(file.read_text())
@@ -155,14 +155,14 @@ def _cause(cause: Cause) -> list[str]:
 
 
 def _place(sample: Sample) -> str:
-    """A link to the thread of a sample, or where else it was seen."""
+    """A link to a sample's thread, or the place where it was seen."""
     if address := re.fullmatch(r"https://github\.com/([^/]+/[^/]+)/issues/(\d+)", sample.thread):
         return f"[{address[1]}#{address[2]}]({sample.thread})"
     return sample.thread or sample.seen
 
 
 def metrics() -> str:
-    """What the metrics of a step mean, section by section."""
+    """The meaning of a step's metrics, section by section."""
     lines = []
     for section, rows in read_tables(GLOSSARY).items():
         lines.append(f"## {section.capitalize()}\n")
@@ -172,7 +172,7 @@ def metrics() -> str:
 
 
 def records() -> str:
-    """The fields of the files of a run, from their types."""
+    """The fields of a run's files, from their types."""
     meanings, lines = read_tables(RECORD_MEANINGS), []
     for file, kinds in RECORDS.items():
         lines.append(f"## {file}\n")

@@ -1,4 +1,4 @@
-"""The page about what ppo-tui gets wrong: first answers on sets that it was not tuned on, and the worst ones."""
+"""The page about errors of ppo-tui: first answers on sets that it was not tuned on, and the worst ones."""
 
 from itertools import groupby
 from operator import itemgetter
@@ -14,7 +14,7 @@ MEASURED = Path(__file__).parents[1] / "tests" / "data" / "first_measured.toml"
 
 
 def shares() -> str:
-    """How often each part was right, and how often wrong: a table per part."""
+    """The shares of right and wrong answers: a table per part."""
     tables = []
     for part, rows in groupby(measured()["share"], itemgetter("part")):
         cells = (
@@ -29,7 +29,7 @@ def shares() -> str:
 
 
 def trust() -> str:
-    """The README's table: what it says, and how often this was right, left open, or wrong."""
+    """The README's table: each answer, and how often it was right, inconclusive, or wrong."""
     cells: dict[str, dict[str, list[str]]] = {}
     for row in measured()["share"]:
         if "trust" in row:
@@ -43,7 +43,7 @@ def trust() -> str:
 
 
 def worst() -> str:
-    """The worst answers, with the truth and what holds today."""
+    """The worst answers, with the truth and the current state."""
     rows = [(row["part"], cell(row["said"]), cell(row["right"]), cell(row["now"])) for row in measured()["worst"]]
     return table(("part", "it said", "the truth", "now"), rows)
 

@@ -1,6 +1,6 @@
 """`make pages`: writes the generated parts of docs/ and README.md from the code, its tables and recorded results.
 
-A page has its own words; a part between `<!-- begin NAME -->` and `<!-- end NAME -->` is written here.
+A page has its own text; parts between `<!-- begin NAME -->` and `<!-- end NAME -->` are written here.
 """
 
 import re

@@ -68,12 +68,12 @@ def _sign(draw: ImageDraw.ImageDraw, sign: str, place: tuple[int, int], colour: 
 
 
 def text_of(svg: str, columns: int, rows: int) -> str:
-    """Its lines; they go into the picture as its text layer, which a test compares."""
+    """Its lines, which become the picture's text layer; a test compares them."""
     return "\n".join("".join(sign for sign, *_ in row).rstrip() for row in cells(svg, columns, rows))
 
 
 def pictures(home: Path) -> dict[str, str]:
-    """The pictures of docs/pictures as SVG, of recorded runs that are put into PPO_TUI_HOME, which is `home`."""
+    """The pictures of docs/pictures as SVG, from recorded runs in `home`, the PPO_TUI_HOME."""
     with tarfile.open(DATA / "gpu" / "sums.tar.xz") as tar:
         tar.extractall(home, filter="data")
     command = [

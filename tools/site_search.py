@@ -1,4 +1,4 @@
-"""Puts the guides first in the search of the built site, and generated reference last (`make docs`)."""
+"""Sorts guides first in the built site's search, generated reference last (`make docs`)."""
 
 import json
 import sys
@@ -10,11 +10,11 @@ from launcher.topics import GUIDES
 
 WORKER = Path(__file__).with_suffix(".js")
 _ORDER = ("start", "tutorials", "howto", "explanation", "", "reference")
-"""Folders of docs/, in the order of results that fit equally well."""
+"""Folders of docs/, in the order of equally good results."""
 
 
 def improve(site: Path) -> None:
-    """Adds what people ask to the index of a built site, and our worker before the engine of the theme."""
+    """Adds common questions to a built site's index, and our worker before the theme's engine."""
     path, guides = site / "search.json", read_tables(GUIDES)
     index = json.loads(path.read_text("utf-8"))
     for item in index["items"]:

@@ -1,7 +1,7 @@
-"""`make strings`: every sentence that a user can read, file by file, so that they can be read in one go.
+"""`make strings`: prints every sentence for users, file by file.
 
-Sentences of the code (strings with a blank between letters, without docstrings and regular expressions) and of its
-data files, then the comments of the shipped presets. {} is the value that a program inserts.
+Sentences of the code (strings with a blank between letters, without docstrings and regular expressions) and of its data
+files, then comments of the shipped presets. {} is an inserted value.
 """
 
 import ast
@@ -35,7 +35,7 @@ def sentences(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def docstrings(path: Path) -> Iterator[tuple[int, str]]:
-    """Line and text of each docstring, those of fields included."""
+    """Line and text of each docstring, including fields'."""
     for node in _docstrings(_nodes(path)):
         yield node.lineno, " ".join(str(node.value).split())
 

@@ -1,4 +1,4 @@
-"""`make lint`: the subjects of commits since the branch point.
+"""`make lint`: checks the subjects of commits since the branch point.
 
 A subject is the effect in the field's words, imperative and at most 72 characters (CONTRIBUTING.md has examples).
 """
@@ -11,7 +11,7 @@ from budget import base_of, git
 
 LENGTH = 72  # characters
 VERBS = re.compile(r"(?:say|name|call|expect|let|keep|put|write down)\b", re.IGNORECASE)
-"""Verbs about the words or the code of a change, not about its effect."""
+"""Verbs about the words or code of a change instead of its effect."""
 TODAY = re.compile(r"\btoday\b", re.IGNORECASE)
 
 

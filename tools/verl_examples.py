@@ -24,7 +24,7 @@ _PERSONAL = re.compile(
 
 
 def settings(text: str) -> dict[str, object]:
-    """The settings of a script by key; none where it does not start veRL's trainer."""
+    """A script's settings by key; empty if it does not start veRL's trainer."""
     found = parse(Source(text, Path("/nonexistent"), args=("DEVICE=gpu", "HOME=/home/user")))
     kept = {}
     for word in found.overrides if found.entry.endswith("main_ppo") else ():

@@ -61,7 +61,7 @@ def _code(verl: Path) -> Iterator[tuple[str, str]]:
 
 
 def _texts(verl: Path) -> set[str]:
-    """All texts of the code, with a digit for what an f-string fills in."""
+    """All texts of the code, with a digit for the values of an f-string."""
     found = set()
     for _, code in _code(verl):
         for node in ast.walk(ast.parse(code)):
@@ -75,7 +75,7 @@ def _printed(phrase: str, texts: set[str]) -> bool:
 
 
 def _unpacked(path: Path, spare: Path) -> Path:
-    """The folder `verl` of a wheel, of a checkout, or itself."""
+    """The folder `verl` of a wheel or checkout, or itself."""
     if path.suffix == ".whl":
         with zipfile.ZipFile(path) as wheel:
             wheel.extractall(spare)

@@ -60,14 +60,14 @@ class Text:
     path: str
     line: int
     text: str
-    """The text with line breaks inside paragraphs as blanks; positions stay the same, so that each has its line."""
+    """The text with blanks for line breaks inside paragraphs; positions stay, so that each has its line."""
     breaks: str = ""
     """The text of a page with its line breaks."""
 
 
 @dataclass(frozen=True)
 class Excuse:
-    """Words with a hit that is right."""
+    """Words with a permitted hit."""
 
     rule: str
     path: str
@@ -83,7 +83,7 @@ class Excuse:
 
 @dataclass(frozen=True)
 class Hit:
-    """A place with a turn of phrase of a rule."""
+    """A hit of a rule."""
 
     path: str
     line: int
@@ -97,14 +97,14 @@ class Hit:
 
 @dataclass(frozen=True)
 class Words:
-    """The rules with where they apply: words.toml."""
+    """The rules and where they apply: words.toml."""
 
     rules: tuple[Rule, ...]
     sources: tuple[Source, ...]
     excuses: tuple[Excuse, ...]
 
     def hits(self, text: Text) -> Iterator[Hit]:
-        """The hits in a text, without the excused ones."""
+        """The hits in a text, without permitted ones."""
         for rule in self.rules:
             for match in rule.hits(text.text):
                 if not any(excuse.covers(rule, text, match) for excuse in self.excuses):
@@ -113,7 +113,7 @@ class Words:
                     yield Hit(text.path, line, rule, match[0].strip(), hint)
 
     def unused(self, texts: list[Text]) -> Iterator[Excuse]:
-        """The excuses that no text needs."""
+        """Excuses without a hit."""
         rules = {rule.name: rule for rule in self.rules}
         for excuse in self.excuses:
             rule = rules[excuse.rule]
@@ -137,7 +137,7 @@ def load_words() -> Words:
 
 
 def read_page(path: str, source: str) -> Text:
-    """The prose of a Markdown page, without what is code."""
+    """The prose of a Markdown page, without code."""
     prose = SPAN.sub("`x`", FENCE.sub(lambda fence: "\n" * fence[0].count("\n"), source))
     return Text("docs", path, 1, WRAPPED.sub(" ", prose), prose)
 

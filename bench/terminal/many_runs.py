@@ -1,4 +1,4 @@
-"""The list of many runs: the command, and the first page of the screen."""
+"""The cost of long lists of runs: the command, and the first page of the screen."""
 
 import itertools
 import os

@@ -1,4 +1,4 @@
-"""Measures a program in a pseudo terminal: when it paints, what it writes, what it costs."""
+"""Measures a program in a pseudo terminal: its paints, output and cost."""
 
 import contextlib
 import fcntl
@@ -30,7 +30,7 @@ _ANSWERS = {
 
 @dataclass
 class Window:
-    """Rates in a window of time: bytes written, the same behind `ssh -C`, CPU in % of one core."""
+    """Rates in a time window: bytes written, the same through `ssh -C`, CPU in % of one core."""
 
     bytes_s: float
     zlib_s: float
@@ -38,7 +38,7 @@ class Window:
 
 
 class Meter:
-    """Runs a command on a terminal of `size` and reads all that it writes."""
+    """Runs a command on a terminal of `size` and reads all its output."""
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str], size: tuple[int, int]) -> None:
         columns, rows = size
@@ -60,7 +60,7 @@ class Meter:
         self.root = self.process.pid  # of what is measured; behind tmux it is another one
 
     def read(self, seconds: float) -> bytes:
-        """Reads the output of some time. A program that ends is an error, because nothing would be measured."""
+        """The output of some time. A program that ends is an error, because nothing would be measured."""
         found, deadline = b"", time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             if not select.select([self._master], [], [], left)[0]:
@@ -85,7 +85,7 @@ class Meter:
         return time.monotonic() - self._started
 
     def settle(self, seconds: float) -> None:
-        """Waits until nothing was written for 1.5 seconds, for so long at most."""
+        """Waits until nothing was written for 1.5 seconds, at most `seconds`."""
         deadline = time.monotonic() + seconds
         while self.read(1.5) and time.monotonic() < deadline:
             pass
@@ -105,7 +105,7 @@ class Meter:
         return sum(process.memory_info().rss for process in _tree(self.root)) / 1e6
 
     def answer(self, key: str, seconds: float = 5.0) -> float:
-        """Seconds from a key to the first byte that is written, while nothing else is; at most so many."""
+        """Seconds from a key to the first byte of output without other output, at most `seconds`."""
         while self.read(0.1):
             pass
         os.write(self._master, key.encode())

@@ -1,4 +1,4 @@
-"""The programs that are measured, each on the same metrics, and the ways to a terminal."""
+"""The measured programs, each on the same metrics, and the ways to a terminal."""
 
 import compileall
 import contextlib
@@ -93,7 +93,7 @@ def textual_plot(go: Path, scratch: Path) -> Iterator[Subject]:
 
 
 def _environment(package: str) -> Path:
-    """The Python of an environment of its own with a peer; made once, kept in the cache."""
+    """The Python of a peer's own environment; made once, kept in the cache."""
     python = _CACHE / package / "bin" / "python"
     done = python.parent / ".installed"
     if not done.exists():
@@ -112,14 +112,14 @@ def _version(python: Path, package: str) -> str:
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of a user with a good terminal and default settings."""
+    """A user's environment with a good terminal and default settings."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("TEXTUAL_", "TMUX", "SSH_"))}
     return kept | {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8", **(more or {})}
 
 
 @contextlib.contextmanager
 def plain(command: list[str], size: Size) -> Iterator[Meter]:
-    """The program on the terminal itself, as ssh carries it."""
+    """The program directly on the terminal, as through ssh."""
     meter = Meter(command, environment(), size)
     try:
         yield meter
@@ -129,7 +129,7 @@ def plain(command: list[str], size: Size) -> Iterator[Meter]:
 
 @contextlib.contextmanager
 def tmux(command: list[str], size: Size) -> Iterator[Meter]:
-    """The program inside tmux: the bytes are those that tmux sends on."""
+    """The program inside tmux: the bytes that tmux sends."""
     server = ["tmux", "-L", f"bench{os.getpid()}", "-f", "/dev/null"]
     columns, rows = map(str, size)
     inside = [*server, "new-session", "-x", columns, "-y", rows, *command, ";", "set", "-g", "status", "off"]
@@ -144,9 +144,7 @@ def tmux(command: list[str], size: Size) -> Iterator[Meter]:
 
 @contextlib.contextmanager
 def mosh(command: list[str], size: Size) -> Iterator[Meter]:
-    """The program behind mosh, with both ends on this machine: the bytes are those its client writes to the
-    terminal.
-    """
+    """The program behind mosh, with both ends local: the bytes that its client writes to the terminal."""
     told = subprocess.run(
         ["mosh-server", "new", "-i", "127.0.0.1", "-c", "256", "-l", "LANG=C.UTF-8", "--", *command],
         env=environment(),

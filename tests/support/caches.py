@@ -1,4 +1,4 @@
-"""What ppo-tui has read from the installed veRL: composed once for all tests, not once for each home of theirs."""
+"""Caches of the installed veRL: composed once for all tests, not once per home."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ NAMES = ("verl-config", "verl-facts")
 
 
 def share(home: Path, shared: Path) -> None:
-    """Lets the new PPO_TUI_HOME `home` use the cache of this session, `shared`."""
+    """Lets the new PPO_TUI_HOME `home` use this session's cache, `shared`."""
     (home / "cache").mkdir(parents=True, exist_ok=True)
     for name in NAMES:
         folder = shared / "ppo-tui" / name

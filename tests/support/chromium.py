@@ -1,4 +1,4 @@
-"""The Chromium of this machine, which `.ci/run` installs, for tests that open pages in it."""
+"""The Chromium that `.ci/run` installs, for tests that open pages in it."""
 
 import shutil
 from collections.abc import Iterator

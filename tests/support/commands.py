@@ -1,4 +1,4 @@
-"""Every command that reads runs or presets, called in this process as the shell would."""
+"""Every command that reads runs or presets, called in this process as from a shell."""
 
 import functools
 import io
@@ -42,9 +42,9 @@ OF_PRESETS = [["preset", "list"], ["preset", "list", "--json"], ["config", "keys
 
 
 def call(words: Sequence[str], *, plain: bool = True) -> tuple[bytes, bytes, object]:
-    """The bytes that a command writes on stdout and stderr, and its exit code. Raises what a user would see raised.
+    """The bytes that a command writes to stdout and stderr, and its exit code. Raises the errors that a user would see.
 
-    Its JSON must be as documented, if the files of the runs are `plain`.
+    Its JSON must match its schema if the runs' files are `plain`.
     """
     streams = [io.TextIOWrapper(io.BytesIO(), "utf-8", errors="surrogateescape") for _ in range(2)]
     code: object = None

@@ -1,4 +1,4 @@
-"""Our real console logs, and what the console package makes of bytes."""
+"""Our real console logs, and the console package's results for bytes."""
 
 import gzip
 from pathlib import Path
@@ -33,13 +33,13 @@ FAILED_PROMPT = "".join(
 
 
 def stored(name: str) -> bytes:
-    """A log of tests/data: `real-*` are failures on the CPU, `*-collapse` of other frameworks, the rest from GPUs."""
+    """A log of tests/data: `real-*` are failures on the CPU, `*-collapse` other frameworks, the others from GPUs."""
     folder = "failures" if name.startswith("real-") else "frameworks" if name.endswith("-collapse") else "logs"
     return gzip.decompress((DATA / folder / f"{name}.log.gz").read_bytes())
 
 
 def events_of(data: bytes | str, size: int = 1 << 30) -> list[Event]:
-    """The events of a log that is fed in chunks of `size` bytes."""
+    """The events of a log fed in chunks of `size` bytes."""
     data = data.encode() if isinstance(data, str) else data
     reader = ConsoleReader()
     events = [event for at in range(0, len(data), size) for event in reader.feed(data[at : at + size])]

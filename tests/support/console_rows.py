@@ -1,4 +1,4 @@
-"""The rows of tests/data/consoles.toml: consoles with what is known of their end, and the diagnosis of each.
+"""The rows of tests/data/consoles.toml: consoles with known facts about their end, and the diagnosis of each.
 
 `␛` is an escape, `␍` a carriage return. A line `@NAME PART` is a recorded log up to its first line with the part.
 """
@@ -15,7 +15,7 @@ DATA = Path(__file__).parents[1] / "data"
 
 
 class Ending(NamedTuple):
-    """A console, what is known of its end, and the cause with the lines of its evidence."""
+    """A console, the known facts about its end, and the cause with the lines of its evidence."""
 
     why: str
     console: bytes
@@ -30,7 +30,7 @@ def endings() -> Iterator[Ending]:
 
 
 def events() -> Iterator[tuple[str, bytes, list[str]]]:
-    """Consoles with the events that the reader makes of them: tests/data/events.toml."""
+    """Consoles with the reader's events: tests/data/events.toml."""
     yield from ((row["why"], console, row["events"]) for row, console in _rows("events.toml"))
 
 
@@ -48,7 +48,7 @@ def _line(line: str) -> bytes:
 
 
 def diagnoses() -> dict[str, str]:
-    """The whole of each, for the golden."""
+    """All diagnoses, complete, for the golden."""
     return {
         row.why: json.dumps(diagnosis_of(row.console, **row.known).to_json(), indent=0, ensure_ascii=False)
         for row in endings()

@@ -26,10 +26,10 @@ FOLDERS = RunFolders.below(Path("/nonexistent"))
 
 @dataclass(frozen=True)
 class Case:
-    """A preset with settings that break it, what the preflight finds, and what veRL does.
+    """A preset with settings that break it, the preflight's findings, and veRL's behavior.
 
-    `by`: how the latter is known: `probe` (tests/support/verl_probe.py, in `make test`), `run` (a run on the
-    CPU platform, `make corpus`), or why neither can show it.
+    `by`: the source of veRL's behavior: `probe` (tests/support/verl_probe.py, in `make test`), `run` (a run on the CPU
+    platform, `make corpus`), or why neither can show it.
     """
 
     on: str
@@ -47,7 +47,7 @@ class Case:
         return " ".join([self.on, *self.set])
 
     def findings(self) -> list[Finding]:
-        """What the rules about the configuration say."""
+        """The findings of the configuration rules."""
         try:
             what = subject(load(self.on, self.set), on=machine(self.machine))
         except UserError as wrong:
@@ -55,7 +55,7 @@ class Case:
         return [finding for rule in RULES for finding in rule(what)]
 
     def launch(self) -> Launch:
-        """What starts veRL with it. Settings that a preset refuses are passed on as they are."""
+        """The launch of veRL. Settings refused by a preset are passed on unchanged."""
         try:
             return _launch(self.on, self.set)
         except UserError:
@@ -81,7 +81,7 @@ def cases() -> list[Case]:
 
 
 def machine(text: str) -> Machine:
-    """`8x80 12`: eight GPUs of 80 GiB and 12 CPUs (64 when not said), this very machine."""
+    """`8x80 12`: eight GPUs of 80 GiB and 12 CPUs [default: 64]; counts as this machine."""
     gpus, _, cpus = text.partition(" ")
     count, size = gpus.split("x")
     gpu = Gpu(f"{size} GiB GPU", int(size) * GIB, 0)
@@ -89,14 +89,14 @@ def machine(text: str) -> Machine:
 
 
 def older(version: str, preset: str, *changes: str, on: str = "8x80") -> Subject:
-    """A preset as another veRL than the installed one sees it; its defaults are the bundled ones."""
+    """A preset for another veRL than the installed one, with the bundled defaults."""
     loaded = load(preset, changes)
     passed = settings(loaded, version, FOLDERS, {})
     return Subject(version=version, settings=passed, loaded=loaded, python=sys.executable, machine=machine(on))
 
 
 def assert_only(found: Sequence[Finding], expected: Sequence[str]) -> None:
-    """That one is found with this id, level and words; none where nothing is expected."""
+    """Asserts exactly one finding with this id, level and words; none if nothing is expected."""
     assert [[each.id, each.level] for each in found] == ([expected[:2]] if expected else []), found
     text = "".join(f"{each.message}; {each.fix} {each.keys} {each.change} {each.group}" for each in found)
     assert [words for words in expected[2:] if words not in text] == [], text

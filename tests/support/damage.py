@@ -1,4 +1,4 @@
-"""Damage to the files of a run: bytes that flip, and values of other types under the right keys."""
+"""Damages the files of a run: flips bytes, and puts values of other types under valid keys."""
 
 import io
 import random
@@ -37,7 +37,7 @@ _JSON = {".json", ".jsonl", ".yaml"}
 
 
 def damage(path: Path, random_: random.Random) -> str:
-    """Changes a file in one place; says what was done."""
+    """Changes a file in one place; returns a description."""
     if path.suffix in _JSON and random_.random() < 0.7:
         return _mistype(path, random_)
     raw = bytearray(path.read_bytes())

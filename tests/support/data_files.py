@@ -1,4 +1,4 @@
-"""Data files for tests of the preflight: rows, tables, and what is found in them."""
+"""Data files for tests of the preflight: rows, tables, and their findings."""
 
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ def rows(count: int, *, words: int = 1, source: str = "openai/gsm8k") -> list[sc
 
 
 def judged(tmp_path: Path, *settings: str, **files: Any) -> list[Finding]:
-    """The findings of a preset whose train and val files hold these rows, or are these paths."""
+    """The findings of a preset with these rows, or paths, as its train and val files."""
     named = []
     for split in ("train", "val"):
         content = files.get(split, rows(64))

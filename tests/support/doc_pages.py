@@ -1,4 +1,4 @@
-"""The pages of the documentation as tests read them: links, anchors, blocks of code, and commands in these."""
+"""Documentation pages for tests: links, anchors, code blocks, and their commands."""
 
 import re
 import shlex
@@ -19,7 +19,7 @@ _SAVED = re.compile(r"as `([\w./-]+)`:\s*$")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its language, its lines without the indentation, what stands before it, its place in the page."""
+    """A fenced block: its language, its lines without indentation, the text before it, its place in the page."""
 
     language: str
     text: str
@@ -30,7 +30,7 @@ class Block:
 
     @property
     def saved_as(self) -> str | None:
-        """The file that the reader is asked to write it to."""
+        """The file that the reader should write it to."""
         found = _SAVED.search(self.before)
         return found[1] if found else None
 
@@ -40,7 +40,7 @@ def name(page: Path) -> str:
 
 
 def blocks(page: Path) -> Iterator[Block]:
-    """The fenced blocks of a page in their order."""
+    """The fenced blocks of a page, in order."""
     text = page.read_text("utf-8")
     for found in _FENCE.finditer(text):
         before = text[: found.start()].rstrip(" ")
@@ -57,7 +57,7 @@ def prose(page: Path) -> str:
 
 
 def links(page: Path) -> Iterator[str]:
-    """The targets of links and pictures that are no addresses."""
+    """The targets of links and pictures except addresses."""
     for found in _LINK.finditer(prose(page)):
         target = found[1] or found[2]
         if not re.match(r"[a-z]+:", target):
@@ -65,7 +65,7 @@ def links(page: Path) -> Iterator[str]:
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors of the headings, as GitHub and the site make them."""
+    """The anchors of the headings, in the form of GitHub and the site."""
     found: set[str] = set()
     for line in re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE):
         words = re.sub(r"[^\w\- ]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", line).lower()).strip().replace(" ", "-")

@@ -1,4 +1,4 @@
-"""The configuration of a draft with some values."""
+"""The configuration of a draft with given values."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,5 +9,5 @@ from launcher.preset.layers import LayerEntry
 
 
 def of_draft(values: Mapping[tuple[str, ...], Any], *of: Any) -> EffectiveConfig:
-    """The configuration with values by their paths, such as ("actor", "lr"); `of` a version."""
+    """The configuration with values by path, such as ("actor", "lr"); `of` a version."""
     return effective.of_draft({where: LayerEntry(value, "test", where[-1]) for where, value in values.items()}, *of)

@@ -1,4 +1,4 @@
-"""Runs whose drivers are a few lines of Python in veRL's place, below a real supervisor."""
+"""Runs under a real supervisor with a few lines of Python as the driver instead of veRL."""
 
 import gzip
 import sys
@@ -33,7 +33,7 @@ def written(
     python: str = sys.executable,
     **info: Any,
 ) -> RunDir:
-    """A run, or one attempt more of it, whose driver is this code; nothing starts it. `info` is of run.yaml."""
+    """A run, or a further attempt of one, with this code as its driver; not started. `info`: for run.yaml."""
     run, now = run or create("x"), time.time()
     RunInfo(**{"id": run.id, "name": "x", "created": now, **info}).write(run.run_yaml)
     launch = Launch([python, "-u", "-c", code, *words], dict(env or {}), [], dict(keys or {}), submit=submit)
@@ -42,7 +42,7 @@ def written(
 
 
 def driven(code: str, *words: str, **more: Any) -> RunDir:
-    """The same with its supervisor."""
+    """As `written`, with its supervisor."""
     run = written(code, *words, **more)
     spawn_supervisor(run)
     return run
@@ -56,7 +56,7 @@ def plain(log: Path, folder: Path) -> str:
 
 
 def listener(heard: Path) -> list[str]:
-    """A command of `on_alert` that appends what it gets to a file."""
+    """An `on_alert` command that appends its input to a file."""
     return [sys.executable, "-c", f"import sys; open({str(heard)!r}, 'a').write(sys.stdin.read() + chr(10))"]
 
 

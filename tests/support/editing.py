@@ -1,4 +1,4 @@
-"""What tests of the preset editor share."""
+"""Shared parts of the preset editor's tests."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -50,5 +50,5 @@ def head(pilot: Pilot[Any]) -> str:
 
 
 def value(user: User, field: str = "actor.lr") -> Any:
-    """Of the draft."""
+    """The draft's value of a field."""
     return user.screen.draft.value(tuple(field.split(".")))

@@ -1,4 +1,4 @@
-"""Runs that ended, by their records alone."""
+"""Ended runs, from records only."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from launcher.record.state import RunState, StateFile
 
 
 def ran(created: float, settings: Sequence[str], after: Origin | None = None, **state: Any) -> RunDir:
-    """A run of the toy that took 100 seconds; `state` is of state.json."""
+    """A toy run of 100 seconds; `state`: for state.json."""
     run = create("toy-cpu")
     preset = load("toy-cpu", settings).snapshot()
     RunInfo(run.id, "toy-cpu", created=created, preset=preset, after=after).write(run.run_yaml)

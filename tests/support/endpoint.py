@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 Reply = Sequence["bytes | Callable[[], object] | None"]
-"""Pieces that an endpoint writes; None: it waits for the client to leave; a function is called."""
+"""Pieces that an endpoint writes; None: waits for the client to leave; a function is called."""
 
 
 class Endpoint:
-    """An HTTP server on loopback that keeps every byte it gets, and gives each request the next reply."""
+    """An HTTP server on loopback that keeps all received bytes, and gives each request the next reply."""
 
     def __init__(self) -> None:
         self.got, self.replies, self._server = list[bytes](), list[Reply](), socket.create_server(("127.0.0.1", 0))
@@ -49,7 +49,7 @@ class Endpoint:
 
 
 def stream(*texts: str) -> list[bytes | None]:
-    """A reply with a chunk per text, as vLLM streams them."""
+    """A reply with one chunk per text, in vLLM's streaming form."""
     chunks = [json.dumps({"choices": [{"index": 0, "delta": {"content": text}}]}) for text in texts]
     first = json.dumps({"choices": [{"delta": {"role": "assistant", "content": ""}}]})
     events = [

@@ -1,4 +1,4 @@
-"""The road to every page and dialog of the screen, for tests of all of them."""
+"""The way to every page and dialog of the screen, for tests of all of them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -70,13 +70,13 @@ MAKERS: dict[str, Callable[[], Screen[Any]]] = {
 
 
 async def settled(pilot: Pilot[Any]) -> None:
-    """Waits for the work that the screen has begun."""
+    """Waits for the screen's current work."""
     await pilot.app.workers.wait_for_complete()
     await pilot.pause()
 
 
 async def walk(pilot: Pilot[Any], screen: str, looks: int = 1200) -> None:
-    """Along the road to a screen, from the dashboard."""
+    """Goes from the dashboard to a screen."""
     if screen in MAKERS:
         pilot.app.push_screen(MAKERS[screen]())
         await pilot.pause(0.3)
@@ -89,7 +89,7 @@ async def walk(pilot: Pilot[Any], screen: str, looks: int = 1200) -> None:
 
 
 async def back(pilot: Pilot[Any], below: Screen[Any]) -> None:
-    """Takes away what is over a screen."""
+    """Closes everything over a screen."""
     while pilot.app.screen is not below:
         pilot.app.pop_screen()
         await pilot.pause()

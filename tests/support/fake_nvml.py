@@ -1,4 +1,4 @@
-"""NVML where there is no NVIDIA GPU: the functions that the sampler calls, over plain data."""
+"""NVML without an NVIDIA GPU: the functions used by the sampler, over plain data."""
 
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -8,12 +8,12 @@ import pytest
 
 
 class NVMLError(Exception):
-    """What a missing feature raises."""
+    """The exception for a missing feature."""
 
 
 @dataclass
 class FakeGpu:
-    """One device; None is what it does not support. `slices`: its MIG devices. Power in milliwatts."""
+    """One device; None for unsupported values. `slices`: its MIG devices. Power in milliwatts."""
 
     uuid: str = "GPU-aaaa-1"
     name: str = "NVIDIA H200"
@@ -44,7 +44,7 @@ _FIELDS = {  # what is asked, and the field of a GPU that answers
 
 
 class FakeNvml:
-    """Stands for the module `pynvml`."""
+    """Replaces the module `pynvml`."""
 
     NVMLError = NVMLError
     nvmlMemory_v2 = 0x02000028

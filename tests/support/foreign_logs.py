@@ -1,7 +1,7 @@
-"""Writes steps under veRL's names as other frameworks print them; it shares no code with the readers.
+"""Writes steps with veRL's metric names in the form of other frameworks; shares no code with the readers.
 
-`NAMES` (tests/data/frameworks/names.toml) says which of their names stands for which of ours. `FORMS` writes a whole
-log. All is copied by hand from the frameworks' printing code.
+`NAMES` (tests/data/frameworks/names.toml) maps their names to ours. `FORMS` writes a whole log. All forms were copied
+by hand from the frameworks' printing code.
 """
 
 import csv
@@ -34,7 +34,7 @@ def ours(framework: str, data: Mapping[str, float]) -> dict[str, float]:
 
 
 def slime(steps: Steps, head: str = "") -> str:
-    """As slime prints them, numbered from 0; what Megatron trains is printed before the time of the step."""
+    """slime's output, numbered from 0; Megatron's training metrics come before the step time."""
     lines = []
     for number, data in steps:
         row = theirs("slime", data)
@@ -62,7 +62,7 @@ def miles(steps: Steps) -> str:
 
 
 def trl(steps: Steps) -> str:
-    """As TRL prints them on a terminal: no number, behind a bar that is redrawn; numbers are words with 4 digits."""
+    """TRL's terminal output: no step number, after a redrawn bar; numbers are strings with 4 digits."""
     total = len(steps)
     lines = [f"  0%|          | 0/{total} [00:00<?, ?it/s]"]
     for done, (_, data) in enumerate(steps, 1):
@@ -94,7 +94,7 @@ def prime_rl(steps: Steps) -> str:
 
 
 def prime_rl_file(steps: Steps) -> str:
-    """What is not finite is left out; each kind of metrics has a line of its own."""
+    """Non-finite values are omitted; each kind of metrics has its own line."""
     lines = []
     for number, data in steps:
         row = {name: value for name, value in theirs("prime-rl file", data).items() if math.isfinite(value)}
@@ -170,7 +170,7 @@ def roll(steps: Steps) -> str:
 
 
 def table(steps: Steps) -> str:
-    """A CSV under TRL's names."""
+    """A CSV with TRL's names."""
     rows = [{"step": number, **theirs("TRL", data)} for number, data in steps]
     file = io.StringIO()
     writer = csv.DictWriter(file, sorted({name for row in rows for name in row}))
@@ -193,4 +193,4 @@ FORMS: dict[str, tuple[str, Callable[[Steps], str], str]] = {
     "areal": ("AReaL", areal, "console.log"),
     "roll": ("ROLL", roll, "console.log"),
 }
-"""By form: the names, the writer, the file."""
+"""Per form: the names, the writer, the file."""

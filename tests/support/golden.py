@@ -1,10 +1,9 @@
-"""What commands print and pages show over recorded runs, logs and presets, and the files that starts write.
+"""The output of commands and pages for recorded runs, logs and presets, and the files written by starts.
 
-It is in tests/data/golden.json.xz.
+Stored in tests/data/golden.json.xz.
 
-The clock stands still, home and host have fixed names, ids are counted. What depends on this machine is left out:
-`doctor`, `check`, lists of presets, the machine's page. `make golden` prints how what is shown differs from the file,
-and writes it.
+The clock is fixed, home and host have fixed names, ids are counted. Machine-dependent output is omitted: `doctor`,
+`check`, lists of presets, the machine's page. `make golden` prints the differences from the file, and writes it.
 """
 
 import asyncio
@@ -67,13 +66,13 @@ OF_NOTHING = (["list"], ["list", "--json"], ["queue"], ["config"], ["preset", "s
 
 
 def stored() -> dict[str, dict[str, str]]:
-    """What was shown when the file was written, by part and then by command or page."""
+    """The stored output, by part and then by command or page."""
     return dict(json.loads(lzma.decompress(STORED.read_bytes())))
 
 
 @contextlib.contextmanager
 def _fixed() -> Iterator[Path]:
-    """A home of our own, in a process whose clock, host and ids are fixed."""
+    """A temporary home, in a process with fixed clock, host and ids."""
     home = Path(tempfile.mkdtemp(prefix="ppo-golden-", dir="/tmp"))
     ids = itertools.count(1)
     variables = {"HOME": str(home), "PPO_TUI_HOME": str(home / "ppo-tui"), "COLUMNS": "100", "LINES": "40", "TZ": "UTC"}
@@ -97,7 +96,7 @@ def _fixed() -> Iterator[Path]:
 
 
 def _logs(home: Path, *folders: str) -> list[Path]:
-    """Copies of recorded logs: their path, too, is of a fixed length."""
+    """Copies of recorded logs, with paths of a fixed length."""
     for folder in folders:
         shutil.copytree(
             DATA / folder, home / folder, ignore=lambda path, names: {*names} - {*fnmatch.filter(names, "*.gz")}
@@ -116,7 +115,7 @@ def _anywhere(text: str, home: Path) -> str:
 
 
 def of_runs() -> dict[str, str]:
-    """Of the runs of 0.1 and of recorded logs once imported, of the list and of presets."""
+    """Output for the runs of 0.1 and for imported recorded logs, the list and presets."""
     with _fixed() as home:
         with tarfile.open(DATA / "runs-0.1.tar.xz") as archive:
             archive.extractall(home / "ppo-tui/runs", filter="data")
@@ -130,21 +129,21 @@ def of_runs() -> dict[str, str]:
 
 
 def of_logs(*folders: str, commands: tuple[list[str], ...]) -> dict[str, str]:
-    """Of logs as they are."""
+    """Output for unchanged logs."""
     with _fixed() as home:
         words = [[*words, str(log)] for log in _logs(home, *folders) for words in commands]
         return {_anywhere(" ".join(each), home): _shown(each, home) for each in words}
 
 
 def of_pages(name: str) -> dict[str, str]:
-    """Of the pages of an imported run as text, by page and size."""
+    """The pages of an imported run as text, by page and size."""
     with _fixed() as home:
         call(["import", str(DATA / "logs" / f"{name}.log.gz")])
         return {key: _anywhere(text, home) for key, text in asyncio.run(_pages()).items()}
 
 
 def of_starts() -> dict[str, str]:
-    """Of the verbs that start runs, and the files that they write."""
+    """Output of the verbs that start runs, and their files."""
     with _fixed() as home:
         return {key: _anywhere(text, home) for key, text in of_verbs(home, _shown).items()}
 
@@ -163,7 +162,7 @@ ELSEWHERE: dict[str, Callable[[], dict[str, str]]] = {"rules": rule_runs.message
 
 
 async def _pages() -> dict[str, str]:
-    """Each page, large and then small; none where the run has no data for it."""
+    """Each page, large and small; none if the run has no data for it."""
     app, texts = PpoTui(ScreenRequest(str(all_runs()[0].path))), dict[str, str]()
     async with app.run_test(size=SIZES[0]) as pilot:
         await settled(pilot)
@@ -184,7 +183,7 @@ async def _pages() -> dict[str, str]:
 
 
 def main() -> None:
-    """Prints how what is shown differs from the file, and writes it: all, or the parts that are arguments."""
+    """Prints the differences from the file, and writes all parts or those given as arguments."""
     before = stored() if STORED.exists() else {}
     now = {part: (PARTS | ELSEWHERE)[part]() for part in sys.argv[1:] or PARTS | ELSEWHERE}
     for part, texts in now.items():

@@ -1,7 +1,8 @@
-"""What the verbs that start runs write: run.yaml, launch.json, events and note of each run, and the queue's entries.
+"""The files written by the verbs that start runs: run.yaml, launch.json, events and note per run, and the queue's
+entries.
 
-Each command runs as the shell would call it. This machine has two GPUs and a veRL that nobody starts: a supervisor ends
-at once, and processes of the queue work in this one.
+Each command runs as from a shell. This machine has two GPUs and a veRL that nobody starts: a supervisor ends at once,
+and queue processes work in this process.
 """
 
 import contextlib
@@ -100,7 +101,7 @@ COMMANDS: Sequence[str] = (
 
 
 def of_verbs(home: Path, shown: Shown) -> dict[str, str]:
-    """What each command shows, and the files of runs and queue that it writes. `shown` calls a command."""
+    """Each command's output, and the files that it writes for runs and queue. `shown` calls a command."""
     with _this_machine(_Written(home)) as written:
         _runs()
         written.take()
@@ -112,7 +113,7 @@ def of_verbs(home: Path, shown: Shown) -> dict[str, str]:
 
 
 def _runs() -> None:
-    """Runs of 0.1 and of now, with checkpoints."""
+    """Runs of 0.1 and of the current version, with checkpoints."""
     with tarfile.open(_RECORDED) as archive:
         archive.extractall(paths.runs_dir(), filter="data")
     whole_run(paths.runs_dir().parent)
@@ -125,14 +126,14 @@ def _runs() -> None:
 
 @dataclass
 class _Written:
-    """The files of runs and queue as they were when a process was started or a command ended."""
+    """The files of runs and queue when a process started or a command ended."""
 
     home: Path
     files: dict[Path, str] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
 
     def note(self, runs: Sequence[RunDir], *queue: str) -> None:
-        """Adds the files that are new or differ: of some runs, and of the queue by their names."""
+        """Adds the new or different files of some runs, and of the queue by name."""
         names = ("run.yaml", "note.json", "events.jsonl", "attempts/*/launch.json")
         found = [path for run in runs for name in names for path in run.path.glob(name)]
         found += [path for name in queue for path in paths.queue_dir().glob(name)]
@@ -161,7 +162,7 @@ def _plain(path: Path) -> str:
 
 @dataclass
 class _Ended:
-    """A process that has ended."""
+    """An ended process."""
 
     returncode: int = 0
 
@@ -217,7 +218,7 @@ def _this_machine(written: _Written) -> Iterator[_Written]:
 
 
 def _end(run: RunDir) -> None:
-    """What a supervisor leaves whose driver ended after three steps, the run `flagged` with a flag."""
+    """The files left by a supervisor whose driver ended after three steps; the run `flagged` has a flag."""
     attempt = run.last_attempt()
     assert attempt is not None
     figures = {"perf/throughput": 900.0, "perf/time_per_step": 2.0, "response_length/mean": 32.0}

@@ -1,4 +1,4 @@
-"""Writes steps under veRL's names as each kind of log that can be followed."""
+"""Writes steps with veRL's names as each kind of log that can be followed."""
 
 import json
 import struct

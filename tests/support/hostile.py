@@ -1,4 +1,4 @@
-"""Text that acts on a terminal, in every string of every file that ppo-tui reads."""
+"""Text that controls a terminal, in every string of every file that ppo-tui reads."""
 
 import io
 import re
@@ -19,7 +19,7 @@ _WORDS = {"state", "kind", "level", "from", "to", "was", "side", "verdict", "boo
 
 
 def poison(run: RunDir, *, everything: bool = False) -> None:
-    """Puts the payload behind every string of a run's files; `everything`: also where only words of ours may be."""
+    """Appends the payload to every string of a run's files; `everything`: also to our own words."""
     for path in sorted(run.path.rglob("*")):
         if path.suffix == ".json":
             path.write_bytes(orjson.dumps(_poisoned(orjson.loads(path.read_bytes()), everything)))

@@ -1,6 +1,6 @@
-"""Random keys, bursts, pastes and clicks on every page and dialog, over recorded runs in a home of their own.
+"""Random keys, bursts, pastes and clicks on every page and dialog, over recorded runs in a separate home.
 
-Nothing is started: the interpreter that the screen starts its processes with is a script that ends at once.
+Nothing is started: the interpreter for the screen's processes is a script that ends at once.
 """
 
 import json
@@ -59,7 +59,7 @@ esac
 
 @contextmanager
 def harmless(folder: Path, probe: dict[str, Any] | None = None) -> Iterator[Path]:
-    """A home with recorded runs to be copied. The environment has no other home, no network, and no Python to start."""
+    """A home with recorded runs for copying. The environment has no other home, no network, and no Python to start."""
     home, stub = folder / "home", folder / "python"
     home.mkdir()
     kept, python, here = dict(os.environ), sys.executable, Path.cwd()
@@ -107,7 +107,7 @@ def _record(folder: Path, home: Path, pid: int) -> None:
 
 @dataclass
 class Report:
-    """What a fuzz did, and what went wrong: each with the presses that lead to it."""
+    """The actions of a fuzz, and its failures, each with the keys that lead to it."""
 
     presses: int = 0
     quits: int = 0
@@ -117,7 +117,7 @@ class Report:
 
 
 class Watched(PpoTui):
-    """Notes that it was left on purpose."""
+    """Records that it was left on purpose."""
 
     CSS_PATH: ClassVar[Any] = [Path(app_module.__file__).parent / str(path) for path in PpoTui.CSS_PATH or ()]
     left = False
@@ -190,7 +190,9 @@ async def _round(
 
 
 def _act(app: PpoTui, random_: random.Random) -> list[str]:
-    """Something a person, a cat or a slow line does; the keys of it, all there before the first is looked at."""
+    """A random action of a person, a cat or a slow line; returns its keys, which are all sent before the first is
+    handled.
+    """
     chance = random_.random()
     if chance < 0.08:
         home = Path.cwd()

@@ -1,7 +1,7 @@
-"""Which tests marked `nightly("launcher/check/", ...)` are due: those of whose inputs one changed.
+"""Which tests marked `nightly("launcher/check/", ...)` are due: those with a changed input.
 
-The names in the mark are beginnings of paths: what the test is about, and its helpers in tests/support. The file of the
-test is one of its inputs, and so is what is listed here. With `every=8`, one of eight cases of a test is always due.
+The names in the mark are path prefixes: the tested code, and its helpers in tests/support. Further inputs are the
+test's file and the files listed here. With `every=8`, one of eight cases is always due.
 """
 
 import functools
@@ -19,7 +19,7 @@ OF_ALL = (
 
 
 def due(inputs: Iterable[str], changed: Collection[str] | None) -> bool:
-    """Whether one of these inputs is among the files that changed; None stands for not known."""
+    """Whether one of these inputs changed; None: unknown."""
     return changed is None or any(path.startswith((*OF_ALL, *inputs)) for path in changed)
 
 

@@ -1,4 +1,4 @@
-"""Samples of GPUs from what NVML said during real runs on four."""
+"""GPU samples from NVML's values during real runs on four GPUs."""
 
 import gzip
 import json
@@ -13,7 +13,7 @@ NAMES = ["ray::WorkerDict", "VLLM::EngineCor", "python"]
 
 
 def replayed(count: int) -> list[MachineSample]:
-    """Samples of `count` GPUs, from what NVML said during real runs on four."""
+    """Samples of `count` GPUs, from NVML's values during real runs on four GPUs."""
     rows = [json.loads(line) for line in gzip.decompress(RECORDED.read_bytes()).splitlines()]
     begun, seconds = rows[0]["t"], {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""A training script as people write it: variables, arrays, older keys, a secret, and what no preset can hold."""
+"""A typical training script: variables, arrays, older keys, a secret, and parts that no preset can hold."""
 
 SCRIPT = r"""#!/bin/bash
 # one GPU, a small model

@@ -1,4 +1,4 @@
-"""The classes of the screen that have keys, found by importing all of its modules, and their parts of the table."""
+"""The screen classes that have keys, found by importing all modules, and their parts of the table."""
 
 import functools
 import importlib
@@ -31,14 +31,14 @@ def page_of(owner: type[DOMNode]) -> str:
 
 
 def pages_of(owner: type[DOMNode]) -> set[str]:
-    """Its part of the table and those that it inherits."""
+    """Its part of the table and inherited parts."""
     known = owners()
     bases = owner.__mro__ if owner._inherit_bindings else (owner,)
     return {page_of(each) for each in bases if each in known}
 
 
 def pages_beside(screen: type[Screen[object]]) -> set[str]:
-    """The parts of the table that work on a screen beside its own: of its bases, and of the widgets that it uses."""
+    """Further parts of the table that work on a screen: those of its bases, and of its widgets."""
     shared = screen.__module__ == "tui.kit.run_page"  # its lists are those of its other classes
     names = () if shared else vars(sys.modules[screen.__module__]).values()
     used = [each for each in names if each in owners() and not issubclass(each, Screen)]

@@ -1,4 +1,4 @@
-"""What tests of screens share: waiting, and reading what is on the screen."""
+"""Shared parts of screen tests: waiting, and reading the screen."""
 
 import html
 import re
@@ -23,7 +23,7 @@ _CELL = 12.2  # width of a cell in exported pictures
 
 
 async def until(pilot: Pilot[Any], found: Callable[[], Any], looks: int = 1200) -> None:
-    """Waits until something is true of the screen, looking twenty times a second."""
+    """Waits until a condition holds on the screen, checking twenty times per second."""
     for _ in range(looks):
         if found():
             return
@@ -32,10 +32,10 @@ async def until(pilot: Pilot[Any], found: Callable[[], Any], looks: int = 1200) 
 
 
 class User(Pilot[Any]):
-    """Somebody before the screen: `await user("x", "ConfirmScreen", "y", lambda: done)`."""
+    """A user of the screen: `await user("x", "ConfirmScreen", "y", lambda: done)`."""
 
     async def __call__(self, *steps: str | float | Callable[[], Any]) -> None:
-        """Presses keys, waits for a screen of a name or a condition, for all work ("..."), or some seconds."""
+        """Presses keys, waits for a named screen, a condition, all work ("..."), or some seconds."""
         keys: list[str] = []
         for step in (*steps, 0):
             if isinstance(step, str) and step != "..." and not step.endswith("Screen"):
@@ -67,28 +67,28 @@ class User(Pilot[Any]):
 
     @property
     def seen(self) -> str:
-        """What is on the screen, as text."""
+        """The content of the screen, as text."""
         return "\n".join(picture(self.app))
 
     def one(self, selector: Any) -> Any:
-        """The widget of a kind, of a kind's name or of an id."""
+        """The widget of a kind, a kind's name or an id."""
         return self.screen.query_one(selector)
 
     def drawn(self, selector: Any, which: int = 0) -> str:
-        """What one of the widgets of a kind draws, as text."""
+        """The content of one widget of a kind, as text."""
         widget = list(self.screen.query(selector))[which]
         return words(widget.draw(*widget.size))
 
 
 def at_once(pilot: Pilot[Any], keys: Iterable[str]) -> None:
-    """All keys are there before the first one is looked at."""
+    """Sends all keys before the first one is handled."""
     names = {"/": "slash", "#": "number_sign", "-": "minus"}
     for key in keys:
         pilot.app.post_message(events.Key(names.get(key, key), key if len(key) == 1 else None))
 
 
 def drawn(app: App[Any], kind: type[Painted], which: int = 0) -> str:
-    """What one of the widgets of a kind draws, as text."""
+    """The content of one widget of a kind, as text."""
     return User(app).drawn(kind, which)
 
 
@@ -98,7 +98,7 @@ def words(rows: Iterable[Any]) -> str:
 
 
 def message(app: App[Any]) -> str:
-    """The message that stands at the bottom of the screen; empty without one."""
+    """The message at the bottom of the screen; empty without one."""
     lines = [line.said.text for line in app.screen.query(MessageLine)]
     lines += [tail.said.text for tail in app.screen.query(LogTail) if tail.said is not None]
     assert len(lines) <= 1, "messages pile up"
@@ -116,16 +116,15 @@ def picture(app: App[Any]) -> list[str]:
 
 
 def frame(app: App[Any]) -> str:
-    """What the screen that is up writes on the terminal when it is painted whole, escapes and all."""
+    """The terminal output for a complete repaint of the current screen, including escapes."""
     update = app.screen._compositor.render_update(full=True)
     assert update is not None
     return update.render_segments(app.console)
 
 
 def assert_fits(app: App[Any], *words: str) -> None:
-    """Something is drawn and no line is too wide; with room, nothing but what scrolls lies beyond the screen.
-
-    The words have to be on the screen.
+    """Asserts that something is drawn, no line is too wide, and only scrolling parts are outside, with the words on the
+    screen.
     """
     lines, size = picture(app), app.size
     assert any(line.strip() for line in lines) or size.width < 20, f"nothing is drawn in {size}"

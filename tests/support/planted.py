@@ -1,4 +1,4 @@
-"""A run with names of people and machines and with secrets in every file that texts for strangers are made from."""
+"""A run with names of people and machines and with secrets in every file behind texts for strangers."""
 
 from pathlib import Path
 

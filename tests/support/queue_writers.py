@@ -1,8 +1,7 @@
 """Two processes that change one queue at the same time; `PYTHONPATH=. python tests/support/queue_writers.py 500`.
 
-In each round both write a field of their own into one shared entry, move it, and look whether what they wrote before is
-still there; one removes an entry and the other adds one; both try to get one more entry, one to start it, one to remove
-it.
+In each round both write their own field into one shared entry, move it, and check that their previous value is still
+there; one removes an entry and the other adds one; both try to get another entry, one to start it, one to remove it.
 """
 
 import contextlib
@@ -30,7 +29,7 @@ def entry(id: str) -> Queued:
 
 
 def race(rounds: int) -> list[str]:
-    """What was lost or came back in so many rounds in PPO_TUI_HOME; empty if nothing was."""
+    """The losses and reappearances in `rounds` rounds in PPO_TUI_HOME; empty without any."""
     entry(SHARED)
     for n in range(rounds):
         entry(f"prize-{n}")
@@ -55,7 +54,7 @@ def race(rounds: int) -> list[str]:
 
 
 def write(role: str, rounds: int, together: Barrier, told: "SimpleQueue[tuple[set[str], list[str]]]") -> None:
-    """One of the two writers; reports the entries that it got, and what it lost."""
+    """One of the two writers; reports its entries and losses."""
     field, starts, us = FIELDS[role], role == "starts", ProcessId.of(os.getppid())
     written = getattr(shared := queued.find(SHARED), field)
     got, wrong = set(), []

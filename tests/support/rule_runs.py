@@ -1,7 +1,7 @@
-"""The rows of tests/data/rules.toml: what a run logs, and the level of one health rule after each of its steps.
+"""The rows of tests/data/rules.toml: a run's logged values, and the level of one health rule after each step.
 
 A series is a list of values: `x×n` n times, `a..b×n` and `a~b×n` n values between the two by equal steps or factors,
-`-` none. A single value without `×` holds for all steps. `first` is the number of the first step.
+`-` none. A single value without `×` holds for all steps. `first`: number of the first step.
 """
 
 from collections.abc import Iterator, Mapping
@@ -53,7 +53,7 @@ def steps(logged: dict[str, str]) -> list[dict[str, float]]:
 
 
 def judged(rule: str, row: Mapping[str, Any]) -> tuple[str, str]:
-    """The levels, run-length coded, and what the rule says where its level changes and in the end."""
+    """The levels, run-length coded, and the rule's messages at level changes and at the end."""
     checklist = Checklist(row.get("config"), row.get("settings"), clock=False, **row.get("options", {}))
     state = checklist._entries[rule].state  # `checks` makes all rows
     levels, texts = list[Level](), list[str]()
@@ -73,12 +73,12 @@ def judged(rule: str, row: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def messages() -> dict[str, str]:
-    """What each row says, for the golden."""
+    """The message of each row, for the golden."""
     return {f"{rule} {row['why']}": judged(rule, row)[1] for rule, row in rows()}
 
 
 def bank() -> dict[str, str]:
-    """Of recorded runs of tests/data/bank: changes of levels, headlines of charts, and the last messages."""
+    """For recorded runs of tests/data/bank: level changes, chart headlines, and last messages."""
     return {run.name: "\n".join(_of_bank(run)) for half in ("judged", "gpu") for run in health_bank.runs(half)}
 
 

@@ -1,4 +1,4 @@
-"""Follows the level of each row of a checklist by nothing but the limits that the row shows."""
+"""Follows the level of each checklist row only by the limits that it shows."""
 
 import math
 import random
@@ -23,7 +23,7 @@ _STEPS = 60
 
 
 def any_run(seed: int) -> tuple[Checklist, list[dict[str, float]]]:
-    """Steps in which every metric that a rule reads wanders, jumps, stays or is missing, each in its own way."""
+    """Steps in which every metric of a rule randomly drifts, jumps, stays or is missing."""
     names = {key for kind in ALL for group in kind.needs + kind.also for key in group} - {"actor/lr(1e-4)"}
     steps: list[dict[str, float]] = [{"actor/pg_loss": 0.1} for _ in range(_STEPS)]
     for name in sorted({*names, *_ALSO}):
@@ -38,7 +38,7 @@ def any_run(seed: int) -> tuple[Checklist, list[dict[str, float]]]:
 
 
 class _Implied:
-    """The level of one row by the limits that it shows: it rises, also at once, and clears as `State` says."""
+    """The level of one row by its displayed limits: it rises, also at once, and clears as in `State`."""
 
     def __init__(self, check: Check) -> None:
         self._state = State(*check.debounce)
@@ -52,7 +52,7 @@ class _Implied:
 
 
 def _risen(bounds: Iterable[Bound]) -> Level:
-    """The worst level whose raising limit is crossed."""
+    """The worst level with a crossed raise limit."""
     limits = ((bound, bound.rises if bound.holds else bound.value) for bound in bounds)
     risen = [
         bound.level
@@ -63,7 +63,7 @@ def _risen(bounds: Iterable[Bound]) -> Level:
 
 
 def assert_implied(checklist: Checklist, steps: Sequence[Mapping[str, float]]) -> int:
-    """Feeds steps with silences between them; the number of flags that were up."""
+    """Feeds steps with silences between them; returns the number of active flags."""
     implied: dict[str, _Implied] = {}
     states = {name: entry.state for name, entry in checklist._entries.items()}
     now, flags = 0.0, 0
@@ -91,7 +91,7 @@ def assert_implied(checklist: Checklist, steps: Sequence[Mapping[str, float]]) -
 
 
 def _assert_paired(reading: Reading) -> None:
-    """Each limit that raises a flag has one of the same level at which the flag clears."""
+    """Asserts that each raise limit has a release limit of the same level."""
     raising, releasing = (
         [[(level, side) for level, side, _ in rungs] for _, rungs, _ in clauses]
         for clauses in (reading.raising, reading.releasing)
@@ -109,7 +109,7 @@ def _reachable(reading: Reading) -> bool:
 
 
 def _assert_true(bound: Bound, check: Check, data: Mapping[str, float] | None) -> None:
-    """A limit is marked as crossed when the metric that is shown is beyond it."""
+    """Asserts that a limit is marked as crossed if the displayed metric is beyond it."""
     assert bound.holds == (bound.level <= check.level)
     assert bound.crossed == (bound.now is not None and bound.on(bound.now))
     known = not bound.metric and bound.series >= 0 and bound.now is not None
@@ -118,7 +118,9 @@ def _assert_true(bound: Bound, check: Check, data: Mapping[str, float] | None) -
 
 
 def _assert_ordered(check: Check) -> None:
-    """Of one metric to one side the milder limit comes first and is crossed first, save one that raised at once."""
+    """Asserts that for one metric and side, milder limits come first and are crossed first, except one that raised at
+    once.
+    """
     for _, limits in limits_by_metric(check):
         for side in "<>":
             bounds = [bound for bound in limits if bound.side[0] == side]

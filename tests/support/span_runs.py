@@ -1,4 +1,4 @@
-"""Runs with spans: a recorded one of the CPU toy, and made-up ones of several GPUs."""
+"""Runs with spans: a recorded one of the CPU toy, and synthetic ones of several GPUs."""
 
 import gzip
 import random
@@ -19,20 +19,20 @@ START = 1_800_000_000.0
 def recorded(name: str = "toy") -> list[Span]:
     """The spans of six steps of the CPU toy, with two validations and two checkpoints.
 
-    `h100-*` are four whole steps of runs of the GPU suite with a slow setting, and the steps around them in part.
+    `h100-*`: four whole steps of GPU-suite runs with a slow setting, and parts of the steps around them.
     """
     lines = gzip.decompress((DATA / f"{name}.spans.jsonl.gz").read_bytes()).splitlines()
     return [span for line in lines if (span := Span.from_line(line)) is not None]
 
 
 def recorded_steps(name: str = "toy") -> list[StepRecord]:
-    """The metrics of the same steps."""
+    """The metrics of the `recorded` steps."""
     lines = gzip.decompress((DATA / f"{name}.steps.jsonl.gz").read_bytes()).splitlines()
     return [record for line in lines if (record := StepRecord.from_line(line)) is not None]
 
 
 def write_spans(attempt: AttemptDir, spans: list[Span]) -> None:
-    """As one process would write them."""
+    """Writes spans as one process would."""
     attempt.spans.mkdir(exist_ok=True)
     lines = b"".join(orjson.dumps(span.to_json()) + b"\n" for span in spans)
     (attempt.spans / "host-1.jsonl").write_bytes(lines)

@@ -1,6 +1,6 @@
 """Drivers that hang: `python stalls_faults.py NAME FOLDER`, started by test_stalls_live.py.
 
-They print steps as veRL does. `hang_*` are what the evidence must show as own code.
+They print steps like veRL. The evidence must show `hang_*` as own code.
 """
 
 import fcntl
@@ -23,7 +23,7 @@ HOLD = f"print(1, flush=True); time.sleep({FOREVER})"
 
 
 def steps(count: int = 5, every: float = 0.5) -> None:
-    """Steps whose usual time is short, so that the hang after them is noticed after 20 s."""
+    """Short steps, so that the hang after them is detected after 20 s."""
     print("Total training steps: 100", flush=True)
     for step in range(1, count + 1):
         time.sleep(every)
@@ -40,7 +40,7 @@ def hang_queue() -> None:
 
 
 def two_ranks(name: str, end: Callable[[int, Any, Any], object]) -> None:
-    """Two processes of a collective, of which the first prints the steps; then `end` of each rank."""
+    """Two processes of a collective; the first prints the steps, then both call `end`."""
     if len(sys.argv) < 5:
         port = str(29500 + os.getpid() % 1000)
         argv = [sys.executable, sys.argv[0], name, str(FOLDER)]
@@ -76,14 +76,14 @@ def hang_missing() -> None:
 
 
 def asking(dist: Any, grads: Any) -> None:
-    """Joins a collective and asks all the time whether the others have come, as NCCL does."""
+    """Joins a collective and constantly polls for the others, as NCCL does."""
     work = dist.all_reduce(grads, async_op=True)
     while not work.is_completed():
         pass
 
 
 def hang_spinning() -> None:
-    """As `hang_missing`, but the other rank asks all the time."""
+    """As `hang_missing`, but the other rank constantly polls."""
 
     def end(rank: int, dist: Any, grads: Any) -> None:
         if rank == 1:
@@ -94,7 +94,7 @@ def hang_spinning() -> None:
 
 
 def hang_killed_rank() -> None:
-    """One of two ranks gets SIGSTOP."""
+    """Stops one of two ranks by SIGSTOP."""
 
     def end(rank: int, dist: Any, grads: Any) -> None:
         if rank == 1:
@@ -105,7 +105,7 @@ def hang_killed_rank() -> None:
 
 
 def hold(code: str) -> None:
-    """Runs code that takes a lock in a process that keeps it; returns when it is taken."""
+    """Runs code that takes and keeps a lock in a process; returns when it is taken."""
     holder = subprocess.Popen([sys.executable, "-c", f"{code}; {HOLD}"], stdout=subprocess.PIPE)
     assert holder.stdout is not None
     holder.stdout.readline()
@@ -138,7 +138,7 @@ def hang_data_loader() -> None:
 
 
 class Rows:
-    """A data set whose eighth row does not come."""
+    """A data set whose eighth row never comes."""
 
     def __len__(self) -> int:
         return 100

@@ -1,4 +1,4 @@
-"""A real run under a real supervisor, whose driver prints a step and goes on when it is told."""
+"""A real run under a real supervisor, whose driver prints a step and continues on request."""
 
 import contextlib
 import os
@@ -31,15 +31,15 @@ for step in range(1, 6):
         print(("x" * 99 + "\\n") * 20_000, flush=True)
 wait("end")
 """
-"""A driver that raises NUM-1 in step 1, makes the others when there is a file `go` in its folder, and ends at `end`.
+"""A driver that raises NUM-1 in step 1, continues when its folder has a file `go`, and ends at `end`.
 
-`leaves`: with a grandchild that ignores SIGTERM in a session of its own; `screams`: with 2 MB of lines between steps.
+`leaves`: with a grandchild that ignores SIGTERM in its own session. `screams`: with 2 MB of lines between steps.
 """
 
 
 @contextlib.contextmanager
 def stepping_run(folder: Path, *how: str) -> Iterator[RunDir]:
-    """A run that has printed its first step; what is left of it in the end is killed."""
+    """A run after its first step; remaining processes are finally killed."""
     run = driven(STEPS, str(folder), *how)
     try:
         wait_for(run, lambda state: state.step == 1 and state.state == "running")
@@ -53,6 +53,6 @@ def stepping_run(folder: Path, *how: str) -> Iterator[RunDir]:
 
 
 def go(folder: Path) -> None:
-    """Lets the driver make its other steps and end."""
+    """Lets the driver complete its other steps and end."""
     for name in ("go", "end"):
         (folder / name).touch()

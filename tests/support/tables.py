@@ -1,4 +1,4 @@
-"""Rows of tests that are data: in tests/data/tables, a file for each module, its parts named after the tests."""
+"""Test rows as data: in tests/data/tables, one file per module, with parts named after the tests."""
 
 import functools
 import json
@@ -19,7 +19,7 @@ def tabled(test: Callable[..., Any]) -> Any:
 
 @functools.cache
 def parts(name: str) -> dict[str, tuple[str, list[Any]]]:
-    """The parts of a file: `NAME: PARAMETERS`, then a row of JSON per line; `#` begins a comment."""
+    """The parts of a file: `NAME: PARAMETERS`, then one JSON row per line; `#` starts a comment."""
     found: dict[str, tuple[str, list[Any]]] = {}
     for line in (_FOLDER / f"{name}.txt").read_text("utf-8").splitlines():
         if line[:1].isalpha():

@@ -1,4 +1,4 @@
-"""A program in a real pseudo terminal, seen through a terminal emulator."""
+"""A program in a real pseudo terminal, read through a terminal emulator."""
 
 import fcntl
 import os
@@ -18,15 +18,14 @@ from waiting import PATIENCE
 
 
 def _own_the_terminal() -> None:
-    """Makes stdin the controlling terminal, so that its hang-up is told by SIGHUP."""
+    """Makes stdin the controlling terminal, so that its hang-up sends SIGHUP."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 class Terminal:
-    """Runs a command on a pty of `columns` x `rows`; `text()` is what a person would see.
+    """Runs a command on a pty of `columns` x `rows`; `text()`: the visible text.
 
-    `raw` is all that was written. Without `owned` the terminal belongs to no session: nobody is told by a
-    signal when it hangs up.
+    `raw`: all output. Without `owned` the terminal belongs to no session: its hang-up sends no signal.
     """
 
     def __init__(
@@ -52,7 +51,7 @@ class Terminal:
         os.close(slave)
 
     def pump(self, seconds: float = 0.2) -> None:
-        """Takes in what the program writes for some time."""
+        """Reads the program's output for some time."""
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             if select.select([self._master], [], [], left)[0]:
@@ -68,7 +67,7 @@ class Terminal:
         return "\n".join(line.rstrip() for line in self.screen.display)
 
     def wait_for(self, good: Callable[[str], bool]) -> str:
-        """Waits until the screen looks as it should."""
+        """Waits until the screen meets a condition."""
         deadline = time.monotonic() + PATIENCE
         while not good(self.text()):
             assert time.monotonic() < deadline, f"the screen never came to it:\n{self.text()}"
@@ -79,7 +78,7 @@ class Terminal:
         os.write(self._master, keys.encode())
 
     def hang_up(self) -> None:
-        """Closes the terminal under the program, as a lost connection does."""
+        """Closes the terminal under the program, like a lost connection."""
         os.close(self._master)
         self.process.wait(PATIENCE)
 

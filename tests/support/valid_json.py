@@ -1,4 +1,4 @@
-"""Whether commands print with --json what their schemas say, and nothing else."""
+"""Checks that commands print with --json exactly what their schemas define."""
 
 import json
 from collections.abc import Sequence
@@ -11,14 +11,14 @@ from launcher.cli.schemas import printed, schema_of
 
 
 def validate(words: Sequence[str], output: str) -> None:
-    """Compares the lines of a command with its schema, if it was called with --json. An unknown field is an error."""
+    """Compares a command's lines with its schema, if called with --json. An unknown field is an error."""
     if "--json" in words and (command := command_of(words)):
         for line in output.splitlines():
             _validator(command).validate(json.loads(line))
 
 
 def command_of(words: Sequence[str]) -> str:
-    """The command that the words call; empty for one without a schema, or on another host."""
+    """The command called by the words; empty for one without a schema, or on another host."""
     found = ""
     for name in printed():
         path = [word for word in name.split() if not word.startswith("-")]

@@ -1,4 +1,4 @@
-"""The metric keys that the sources of an installed veRL write, found without importing it."""
+"""The metric keys in an installed veRL's sources, without importing it."""
 
 import ast
 import importlib.util
@@ -38,7 +38,7 @@ def sources() -> Path | None:
 
 
 def keys(package: Path) -> dict[str, str]:
-    """Every metric key with the file that writes it; what a name leaves open is an `x`."""
+    """Every metric key with its file; `x` for variable parts of a name."""
     found: dict[str, str] = {}
     for file in sorted(package.rglob("*.py")):
         name, text = file.relative_to(package).as_posix(), file.read_text(errors="replace")
@@ -63,7 +63,7 @@ def _wholes(key: str, file: str) -> list[str]:
 
 
 def _written(tree: ast.AST, bare: bool) -> Iterator[str]:
-    """Keys of dictionaries and subscripts; those without a slash only where `bare`, and of metrics alone."""
+    """Keys of dictionaries and subscripts; those without a slash only if `bare`, and only of metrics."""
     for node in ast.walk(tree):
         match node:
             case ast.Call(func=ast.Name(id="marked_timer"), args=[first, *_]):
@@ -79,7 +79,7 @@ def _written(tree: ast.AST, bare: bool) -> Iterator[str]:
 
 
 def _text(node: ast.AST) -> str | None:
-    """A string, with `{}` for what an f-string fills in."""
+    """A string, with `{}` for the values of an f-string."""
     match node:
         case ast.Constant(value=str(text)):
             return text

@@ -1,12 +1,11 @@
-"""What the real veRL says to a list of settings, without Ray, without a GPU, in one process.
+"""The real veRL's answers to settings, without Ray and GPU, in one process.
 
-The stages are those of a start with the CPU platform, in veRL's own order: Hydra composes, the driver
-validates, the trainer picks its parts, the workers build a model of 100,000 parameters, the first step cuts
-its batch and learns from made-up answers of full length. All that is called here is veRL's own code; only the
-answers are ours.
+The stages are those of a start with the CPU platform, in veRL's order: Hydra composes, the driver validates, the
+trainer picks its parts, the workers build a model of 100,000 parameters, the first step splits its batch and learns
+from synthetic answers of full length. All called code is veRL's; only the answers are ours.
 
-stdin: a JSON list of lists of overrides. stdout: one JSON object a line, {"stage", "error"}, both null when
-nothing was said against it.
+stdin: a JSON list of lists of overrides. stdout: one JSON object per line, {"stage", "error"}, both null without an
+error.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ WHOLE = "whole"  # veRL's tree as one file: composing it anew from its 40 files 
 
 
 def model_folder(folder: Path) -> None:
-    """A model of the toy task's shape with random weights: enough to be built, cut and updated."""
+    """A model of the toy task's shape with random weights, for building, splitting and updating."""
     from ppo_tui_inside.probes import toy_task
 
     tokenizer = toy_task._tokenizer([(a, b) for a in range(5) for b in range(5)])
@@ -54,7 +53,7 @@ def model_folder(folder: Path) -> None:
 
 
 def driver(config: Config) -> None:
-    """Before Ray: what `python -m verl.trainer.main_ppo` checks itself."""
+    """Before Ray: the checks of `python -m verl.trainer.main_ppo`."""
     from verl.trainer.ppo.utils import need_critic, need_reference_policy
     from verl.utils.config import validate_config
 
@@ -62,7 +61,7 @@ def driver(config: Config) -> None:
 
 
 def trainer(config: Config) -> None:
-    """After Ray has started: the trainer and its parts, before the data."""
+    """After Ray's start: the trainer and its parts, before the data."""
     from verl.trainer.ppo.core_algos import get_kl_controller
     from verl.trainer.ppo.v1 import get_trainer_cls
     from verl.trainer.ppo.v1.trainer_base import PPOTrainer
@@ -117,7 +116,7 @@ def actor_worker(config: Config) -> Any:
 
 
 def rewards_and_trackers(config: Config) -> None:
-    """The reward manager by its name, then, when everything is loaded, the trackers by theirs."""
+    """The reward manager by name, then, after loading, the trackers by name."""
     from verl.experimental.reward_loop.reward_manager import get_reward_manager_cls
     from verl.utils.tracking import Tracking
 
@@ -128,7 +127,7 @@ def rewards_and_trackers(config: Config) -> None:
 
 
 def rows(config: Config, count: int, prompts: int, answers: int) -> Any:
-    """`count` made-up rows of the given lengths, as the workers get them."""
+    """`count` synthetic rows of the given lengths, in the workers' form."""
     import torch
     from verl.utils import tensordict_utils as tu
 
@@ -157,7 +156,7 @@ def rows(config: Config, count: int, prompts: int, answers: int) -> Any:
 
 
 def step(config: Config, actor: Any, critic: Any) -> Iterator[str]:
-    """The first step; says what comes next before it does it."""
+    """The first step; yields each part before doing it."""
     import torch
     from verl.trainer.ppo.core_algos import get_adv_estimator_fn, kl_penalty
     from verl.trainer.ppo.utils import need_reference_policy
@@ -206,7 +205,7 @@ def step(config: Config, actor: Any, critic: Any) -> Iterator[str]:
 
 
 def stages(overrides: list[str], folder: Path) -> dict[str, str | None]:
-    """Where veRL stops, and with which words; None twice when it does not."""
+    """The stage at which veRL stops, and its message; None for both if it does not."""
     from hydra import compose
     from omegaconf import OmegaConf
     from verl.utils.config import omega_conf_to_dataclass
@@ -237,7 +236,7 @@ def stages(overrides: list[str], folder: Path) -> dict[str, str | None]:
 
 
 def whole_tree(folder: str) -> None:
-    """What Hydra makes of veRL's configuration files, before any override."""
+    """Hydra's tree of veRL's configuration files, before any override."""
     import verl
     from hydra import compose, initialize_config_dir
     from omegaconf import OmegaConf

@@ -1,8 +1,8 @@
-"""Scripts in processes of their own, forked off one that has imported what veRL builds on: torch, Ray and
-transformers take five seconds each time, veRL itself one.
+"""Scripts in separate processes, forked from one that has imported veRL's dependencies: torch, Ray and transformers
+take five seconds each time, veRL itself one.
 
-Neither veRL nor our plugin is in that process, so each script meets them as a new process does. What looks
-for packages while transformers is imported needs a process that is really new.
+Neither veRL nor our plugin is in that process, so each script imports them like a new process. Code that looks for
+packages during transformers' import needs a really new process.
 """
 
 import contextlib
@@ -31,14 +31,14 @@ _PLUGIN = {"VERL_USE_EXTERNAL_MODULES": inside.PLUGIN, "HF_HUB_OFFLINE": "1"}
 
 
 def environment(**env: str) -> dict[str, str]:
-    """What veRL is to see: our plugin, and nothing that whoever runs the tests has set for it."""
+    """veRL's environment: our plugin, and nothing set by the user who runs the tests."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("VERL_", "PPO_TUI_"))}
     path = os.pathsep.join(filter(None, [str(inside.FOLDER), env.get("PYTHONPATH", kept.get("PYTHONPATH"))]))
     return {**kept, **_PLUGIN, **env, "PYTHONPATH": path}
 
 
 class Parent:
-    """The process that is forked."""
+    """The process to fork."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
@@ -78,7 +78,7 @@ def _serve() -> None:
 
 
 def _run(request: dict[str, Any]) -> None:
-    """In the child, and does not come back."""
+    """Runs in the child, and never returns."""
     signal.alarm(_PATIENCE)
     code = 1
     for number, name in ((1, "out"), (2, "err")):

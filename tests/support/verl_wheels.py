@@ -1,7 +1,7 @@
 """The configuration trees of published veRL versions, composed by Hydra from their wheels.
 
-Wheels are downloaded once with pip into ppo-tui's test cache; nothing of them is in this repository but the
-names and defaults in `launcher/verl/verl_keys.json.gz`, which `python tests/support/verl_wheels.py` writes.
+pip downloads wheels once into ppo-tui's test cache; this repository has only the names and defaults in
+`launcher/verl/verl_keys.json.gz`, written by `python tests/support/verl_wheels.py`.
 """
 
 import fcntl
@@ -38,7 +38,7 @@ assert "verl" not in sys.modules
 
 
 def config_folder(version: str) -> Path | None:
-    """The folder of a version's configuration files; None when its wheel can be had from nowhere."""
+    """The folder of a version's configuration files; None if its wheel is not available."""
     folder = CACHE / version
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / f"{version}.lock").open("w") as lock:
@@ -62,7 +62,7 @@ def _download(version: str, folder: Path) -> bool:
 
 
 def compose(folder: Path, runs: list[list[str]], *, resolve: bool = True, name: str = "ppo_trainer") -> list[dict]:
-    """The configuration `name` for each list of overrides. Raises AssertionError with Hydra's words."""
+    """The configuration `name` for each list of overrides. Raises AssertionError with Hydra's message."""
     done = subprocess.run(
         [sys.executable, "-c", COMPOSE],
         input=json.dumps([str(folder), name, resolve, runs]),
@@ -75,7 +75,7 @@ def compose(folder: Path, runs: list[list[str]], *, resolve: bool = True, name: 
 
 
 def leaves(tree: dict, path: str = "") -> dict:
-    """Dotted key -> value of everything in a tree; empty mappings are values."""
+    """Dotted key -> value of all leaves in a tree; empty mappings are values."""
     found = {}
     for name, value in tree.items():
         key = f"{path}.{name}" if path else name

@@ -1,7 +1,6 @@
-"""Waiting for what another process does: a run's supervisor, a driver, a terminal.
+"""Waits for other processes: a run's supervisor, a driver, a terminal.
 
-No test measures time. The limit only ends a test that would hang, and a machine that is busy with other
-programs takes ten times as long as an idle one.
+No test measures time. The limit only ends a hanging test; a busy machine takes ten times as long as an idle one.
 """
 
 import time
@@ -15,7 +14,7 @@ PATIENCE = 300.0  # seconds
 
 
 def wait_until(good: Callable[[], Any], what: Callable[[], object] = lambda: None, every: float = 0.05) -> None:
-    """Waits until `good()` is true, and looks `every` so many seconds. `what` tells why when it never is."""
+    """Waits until `good()` is true, checking every `every` seconds. `what`: the failure's message."""
     deadline = time.monotonic() + PATIENCE
     while not good():
         assert time.monotonic() < deadline, what()
@@ -23,7 +22,7 @@ def wait_until(good: Callable[[], Any], what: Callable[[], object] = lambda: Non
 
 
 def wait_for(run: RunDir, good: Callable[[RunState], bool]) -> RunState:
-    """The state of a run once it is as it should be."""
+    """The state of a run once it meets a condition."""
     seen: list[RunState] = []
 
     def there() -> bool:

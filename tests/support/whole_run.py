@@ -26,7 +26,7 @@ _DUMP = "{'actor_rollout_ref': {'actor': {'optim': {'lr': 1e-06}}},\n 'trainer':
 
 
 def whole_run(home: Path, hex_id: str = "7f3a1c", name: str = "toy-cpu", *, failed: bool = True) -> RunDir:
-    """An ended run below `home` (PPO_TUI_HOME): it failed, or finished, with a flag, notes and samples."""
+    """An ended run below `home` (PPO_TUI_HOME): failed or finished, with a flag, notes and samples."""
     run = RunDir(home / "runs" / f"{hex_id}-{name}")
     now = time.time() - 1000
     for folder in (run.control, run.rollouts, run.validations):
@@ -122,7 +122,7 @@ def whole_run(home: Path, hex_id: str = "7f3a1c", name: str = "toy-cpu", *, fail
 
 
 def lose_supervisor(run: RunDir) -> RunDir:
-    """Makes it a run of this boot whose supervisor and driver have gone without a record."""
+    """Makes it a run of this boot whose supervisor and driver are gone without a record."""
     me = ProcessId.of(os.getpid())
     assert me is not None and run.last_attempt() is not None
     gone = replace(me, pid=4_000_000, ticks=1)

@@ -1,4 +1,4 @@
-"""Four charts of the same metrics with textual-plot, in its own environment: its widgets and no more."""
+"""Four charts of these metrics with textual-plot, in its own environment, without other widgets."""
 
 import sys
 import threading

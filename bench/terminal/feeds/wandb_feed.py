@@ -1,4 +1,4 @@
-"""Logs the same metrics into a `.wandb` file, in wandb's own environment; prints the folder of the run."""
+"""Logs these metrics into a `.wandb` file, in wandb's own environment; prints the run's folder."""
 
 import sys
 from pathlib import Path
