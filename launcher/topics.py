@@ -70,7 +70,7 @@ def text_of(topic: str) -> str:
 
 
 def search(query: str) -> list[Topic]:
-    """The matching topics, best first: those with this name, guides, others."""
+    """The matching topics, best first: topics with this name, guides, others."""
     meant = " ".join(word for word in query.split() if word.lower() not in read_tables(GUIDES)["fillers"].split())
     asked = ranked(meant, (row for row in _asked() if occurs(meant, row[1])), itemgetter(1))
     guides = list(dict.fromkeys(guide for guide, _ in asked))[:_GUIDES]

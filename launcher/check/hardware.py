@@ -79,7 +79,7 @@ def gpus(machine: Machine, wanted: int) -> Iterator[Finding]:
 
 
 def driver(python: str) -> Iterator[Finding]:
-    """The driver's CUDA against that of torch, and GPUs older than bf16."""
+    """The driver's CUDA against torch's, and GPUs older than bf16."""
     found = _nvml()
     if found is not None:
         cuda = None

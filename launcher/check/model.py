@@ -66,7 +66,7 @@ def _here_or_absent(subject: Subject, name: str, key: str, check: FolderCheck) -
 
 
 def _heads(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
-    """Heads divide among the GPUs of an engine, and among those that share a sequence."""
+    """Heads divide among the GPUs of an engine, and among the GPUs that share a sequence."""
     heads, kv = facts.sizes.heads, facts.sizes.kv_heads
     tensor = subject.get(TENSOR, 1)
     if isinstance(tensor, int) and not _shared(heads, kv, tensor):

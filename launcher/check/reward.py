@@ -223,7 +223,7 @@ def _degenerate(truth: Any, question: str) -> dict[str, str]:
 
 
 def _question(row: Mapping[str, Any]) -> str:
-    """The question of a row: its last message, or the one in extra_info."""
+    """The question of a row: its last message, or `question` in extra_info."""
     prompt = row.get("prompt")
     if isinstance(prompt, Sequence) and not isinstance(prompt, str) and prompt and isinstance(prompt[-1], Mapping):
         return str(prompt[-1].get("content") or "")

@@ -278,7 +278,7 @@ def metrics(source: Source, key: Keys = None, names: Names = None, every: Every 
 
 
 def _shown(data: Mapping[str, float]) -> list[str]:
-    """The main metrics of a step, those of a validation last."""
+    """The main metrics of a step, validation metrics last."""
     from launcher.health.keys import TRAINING_LOSS, is_validation_score
     from launcher.metrics import names
 

@@ -40,7 +40,7 @@ _PLAIN: Mapping[str, Mapping[str, Any]] = {
 
 
 class SchemaField(NamedTuple):
-    """A field: `kind`: its type in words. `filed`: its fields are those of a file of the run, with their meanings."""
+    """A field: `kind`: its type in words. `filed`: its fields come from a file of the run, with their meanings."""
 
     name: str
     kind: str

@@ -57,7 +57,7 @@ class Paired(NamedTuple):
 
 
 def last_validation(run: RunDir, step: int | None = None) -> Dump | None:
-    """The responses of a run's last validation, or of the one at `step`."""
+    """The responses of a run's last validation, or of the validation at `step`."""
     found = [dump for dump in dumps(run) if dump.kind == "validation" and step in (None, dump.step)]
     return found[-1] if found else None
 

@@ -53,7 +53,7 @@ class TrialPlan:
 
     `onset`: a flag, or an isolated failure. `seconds`: duration of one trial, None if unknown. `gpus`: GPUs needed, 0
     on a CPU. `side`: how many fit on this machine at once. `change`: what the first trial after the control run undoes,
-    if any. `reasons`: those of the proposals.
+    if any. `reasons`: the proposals' reasons.
     """
 
     run: RunDir
@@ -164,7 +164,7 @@ def _subject(run: Parent, rule: str | None, changes: Sequence[Sequence[str]]) ->
 def start_apart(
     planned: TrialPlan, changes: Sequence[Sequence[str]] = (), *, force: bool = False
 ) -> "subprocess.Popen[bytes]":
-    """Runs the trials of a plan in a separate process; `changes`: those given to `plan`. Raises OSError."""
+    """Runs the trials of a plan in a separate process; `changes`: as given to `plan`. Raises OSError."""
     options = {
         "rule": None if planned.onset.rule == ISOLATION else planned.onset.rule,
         "changes": changes,

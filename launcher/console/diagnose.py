@@ -216,7 +216,7 @@ def _ended_the_run(log: Evidence, cause: Cause, error: ErrorLine, over: bool) ->
 
 
 def _broken(log: Evidence) -> ErrorLine | None:
-    """The first exception without an entry that no step followed, except those of prompts."""
+    """The first exception without an entry and without a later step, except in single prompts."""
     raised = (each for each in log.unknown_errors if each.raised and not log.survived(each))
     return next((each for each in raised if not re.match(_PROMPTS, each.source)), None)
 
@@ -224,7 +224,7 @@ def _broken(log: Evidence) -> ErrorLine | None:
 def _behind(log: Evidence, symptom: Cause, shown: ErrorLine) -> Candidate | None:
     """The cause of a symptom, or an earlier symptom.
 
-    Errors before the last step do not count, except those of prompts, which veRL drops.
+    Errors before the last step do not count, except errors of prompts, which veRL drops.
     """
     return likeliest(
         (cause, error)
@@ -275,7 +275,7 @@ def _ended(log: Evidence, shown: ErrorLine) -> list[Quote]:
 
 
 def _around(log: Evidence, symptom: Cause, error: ErrorLine, quotes: list[Quote]) -> list[Quote]:
-    """A symptom's lines with those that may explain it: exceptions without an entry, lines logged as errors."""
+    """A symptom's lines with possible explanations: exceptions without an entry, lines logged as errors."""
     before = [item.quote for item in log.unknown_errors if re.search(symptom.cause_in, item.source)]
     logged = [Quote(each.line, each.text) for each in log.facts.errors if each.line < error.quote.line][:1]
     gone = symptom.level in (Level.ABORT, Level.DEATH)  # without a message of its own

@@ -88,7 +88,7 @@ class Evidence:
         self._tracebacks: dict[Writer, Traceback] = {}
         self._messages: dict[Writer, _Message] = {}
         self._raised: dict[Writer, list[ErrorLine]] = {}
-        """The last exception of a process, after those that it was handling."""
+        """The last exception of a process, after the exceptions that it was handling."""
         self._folders = Folders()
 
     @property

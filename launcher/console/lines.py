@@ -172,7 +172,7 @@ class Block:
         self._number, self._offset = number, offset
 
     def go_to(self, place: int) -> None:
-        """Moves to the line with the byte `place`."""
+        """Moves to the line that contains the byte `place`."""
         start = self.data.rfind(b"\n", self.at, place) + 1 or self.at
         self._number += self.data.count(b"\n", self.at, start)
         self.at = start

@@ -97,7 +97,7 @@ def step_places(data: bytes) -> list[int]:
 def places_of(
     words: Sequence[bytes], others: Callable[[bytes], list[int]] | None = None
 ) -> Callable[[bytes], list[int]]:
-    """A function that finds lines with one of these words, and those found by `others`."""
+    """A function that finds lines with one of these words, and the lines found by `others`."""
     return lambda data: sorted({*_found(data, words), *(others(data) if others else ())})
 
 

@@ -127,7 +127,7 @@ class LogPager:
         return offset if offset < self.size else None
 
     def start_of(self, offset: int) -> int:
-        """The start of the line with a byte."""
+        """The start of the line that contains a byte."""
         end = min(max(offset, 0), self.size)
         while end > 0:
             if end - 1 in self.gap:

@@ -109,7 +109,7 @@ class RunFacts:
 
     @property
     def metrics(self) -> Mapping[str, str]:
-        """The metrics of the last step, and those of the faster one of the first two steps as `early/NAME`."""
+        """The metrics of the last step; as `early/NAME`, those of the faster of the first two steps."""
         lines = [dict(_METRIC.findall(line.decode(errors="replace"))) for line in self._measured]
         early = min(lines[:2], key=lambda step: float(step.get("timing_s/step", "inf")), default={})
         return {f"early/{name}": value for name, value in early.items()} | (lines[-1] if lines else {})

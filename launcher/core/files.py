@@ -216,7 +216,7 @@ def size(path: Path) -> int:
 
 
 def beside(path: Path) -> list[str]:
-    """Names in a path's folder, without those that have the given name as an extension."""
+    """Names in a path's folder, without names whose extension is the given name."""
     names = [entry.name for entry in path.parent.glob("*")] if path.parent.is_dir() else []
     return [name for name in names if not name.endswith(f".{path.name}")]
 

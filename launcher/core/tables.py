@@ -19,7 +19,7 @@ def read_tables(path: Path) -> dict[str, Any]:
 
 
 def tables_of(module: str, name: str = "") -> Mapping[str, Any]:
-    """Reads the data file of a module's `__file__`: the one with its name, or `name` next to it."""
+    """Reads the data file of a module's `__file__`: the file with its name, or `name` next to it."""
     path = Path(module)
     return read_tables(path.with_name(name) if name else path.with_suffix(".toml"))
 

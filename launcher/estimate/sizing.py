@@ -51,7 +51,7 @@ class PlacedConfig(EffectiveConfig):
 
 @dataclass(frozen=True)
 class MemoryInputs:
-    """All inputs of the estimate. Tokens are those of the largest micro-batch per GPU."""
+    """All inputs of the estimate. Token counts are for the largest micro-batch per GPU."""
 
     facts: ModelFacts
     actor: Trained

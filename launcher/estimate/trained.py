@@ -11,7 +11,7 @@ _BYTES = {"fp32": 4, "float32": 4, "bf16": 2, "bfloat16": 2, "fp16": 2, "float16
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained model on one GPU. Bytes are those of one GPU's shard.
+    """A trained model on one GPU. All bytes are per GPU shard.
 
     `element`: bytes per master weight (fp32 unless set, regardless of the files). Adam keeps two numbers of this width
     per trainable weight, and the gradient is one more.

@@ -277,8 +277,8 @@ class Metric:
 
     @property
     def gain(self) -> float:
-        """Median of the last 20 values minus that of 50 to 100 steps ago (or of the first ones); nan before the third
-        value.
+        """Median of the last 20 values minus the median of 50 to 100 steps ago (or of the first values); nan before the
+        third value.
         """
         return self.median(USUAL) - self.before
 

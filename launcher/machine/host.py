@@ -82,8 +82,8 @@ def _pressure() -> float | None:
 
 
 def oom_kills(counter: str | None = None) -> OomKills:
-    """The counters of the kernel's out-of-memory killer. `counter`: a control group's file [default: that of this
-    process, which child processes inherit].
+    """The counters of the kernel's out-of-memory killer. `counter`: a control group's file [default: this process's,
+    which child processes inherit].
     """
     for file in [Path(counter)] if counter else _counters():
         if (kills := _kills(file)) is not None:

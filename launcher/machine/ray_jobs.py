@@ -128,7 +128,7 @@ class Cluster:
     """The head of a Ray cluster. Every method raises `Unreachable`, or UserError for a lasting error."""
 
     def __init__(self, address: str | None, own_token: str | None = None) -> None:
-        """`own_token`: that of a run's own Ray, instead of the user's."""
+        """`own_token`: the token of a run's own Ray, instead of the user's."""
         self.url, self._token = url_of(address), own_token
 
     @functools.cached_property

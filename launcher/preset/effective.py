@@ -158,7 +158,7 @@ class EffectiveConfig(VerlConfig):
 
     @property
     def engine_gpus(self) -> int:
-        """GPUs that only the engine uses, in addition to those of the trainer."""
+        """GPUs only for the engine, in addition to the trainer's."""
         own = (self.whole(ENGINE_GPUS) or 0) * (self.whole(ENGINE_NODES) or 0)
         return own if self.is_separate else 0
 
@@ -300,8 +300,8 @@ def of_usual(layer: Layer) -> Ranges:
 
 
 def for_version(wanted: Settings, version: str, config_name: str | None = None) -> tuple[Settings, list[UserError]]:
-    """The settings under `version`'s names, without those that have no effect in this preset; and why keys are missing.
-    `config_name`: the configuration that the program starts from.
+    """The settings under `version`'s names, without settings that have no effect in this preset; and why keys are
+    missing. `config_name`: the configuration that the program starts from.
     """
     others = f"{config_name} {wanted['model_engine'].value if 'model_engine' in wanted else ''}"
     fsdp = not any(engine in others for engine in OTHER_ENGINES)

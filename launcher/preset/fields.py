@@ -89,7 +89,7 @@ class Spec:
         )
 
     def read(self, value: Any) -> Any:
-        """An allowed value for code: in a field for numbers, an integer becomes a float."""
+        """An allowed value in its type for code: an integer in a float field becomes a float."""
         if float in self.types and type(value) is int:
             return float(value)
         return [float(item) for item in value] if list[float] in self.types and value else value

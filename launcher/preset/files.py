@@ -43,9 +43,9 @@ class WrongValue(UserError):
 class LoadedPreset:
     """A preset: layers of values, top first, with the content of its file.
 
-    `read` collects errors without raising: `refused` has those of names, groups, `recipe` and `extends`, and under ()
-    why the file is unreadable. `recipe`, `parent`: what the file uses and extends. `places`: those of each value in the
-    file, for `line_of`.
+    `read` collects errors without raising: `refused` has the errors of names, groups, `recipe` and `extends`, and under
+    () why the file is unreadable. `recipe`, `parent`: what the file uses and extends. `places`: the places of each
+    value in the file, for `line_of`.
     """
 
     name: str
@@ -71,7 +71,7 @@ class LoadedPreset:
 
     @functools.cached_property
     def preset(self) -> Preset:
-        """The values for code. Raises WrongValue for the first refused one."""
+        """The values as an object for code. Raises WrongValue for the first refused one."""
         if wrong := [where for where, entry in self.layer.items() if not _allowed(where, entry.value)]:
             ordered = sorted(wrong, key=lambda where: _ORDER.get(".".join(where), _ORDER["env"]))
             raise _refusal(self.layer, ordered, self.layers)

@@ -110,7 +110,7 @@ class Flow:
 
 
 def flow(config: EffectiveConfig, rows: int | None = None) -> Flow:
-    """The flow of a configuration; `rows`: those of its training files."""
+    """The flow of a configuration; `rows`: number of rows in its training files."""
     prompts, n = config.whole(BATCH) or 1024, config.whole(N) or 1
     longest = (config.whole(PROMPT) or 512) + (config.whole(RESPONSE) or 512)
     actor = _updates(config, ACTOR, prompts, n, longest)

@@ -67,7 +67,7 @@ def version_of(config: Mapping[str, Any]) -> str:
 
 
 def _wanted(config: Mapping[str, Any], version: str) -> Mapping[str, object]:
-    """The values for a preset: those of fields, and of other keys that differ from veRL's defaults.
+    """The values for a preset: fields, and other keys that differ from veRL's defaults.
 
     Omits names that this version does not read, ppo-tui's own settings per run, and the critic of runs without one.
     """

@@ -37,12 +37,12 @@ ORDER = tuple(dict.fromkeys(spec.path[0] for spec in FIELDS.values()))
 
 
 def fields_of(group: str) -> list[Spec]:
-    """The fields of a group, in order; for `GENERAL`, those without a group."""
+    """The fields of a group, in order; for `GENERAL`, the fields without a group."""
     return [spec for spec in FIELDS.values() if (GENERAL if len(spec.path) == 1 else spec.path[0]) == group]
 
 
 class Group:
-    """A part of a preset: one attribute per row; those that code reads are declared with types."""
+    """A part of a preset: one attribute per row; attributes that code reads are declared with types."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         vars(self).update(values)

@@ -156,7 +156,7 @@ def _verl_key(key: str) -> str:
 
 
 def _usual(key: str, config: EffectiveConfig) -> tuple[float, float] | None:
-    """The usual range of a setting, or of the one that it follows."""
+    """The usual range of a setting, or of the setting that it follows."""
     followers = (spec.key for spec in FIELDS.values() if spec.follows == shown_name(key))
     found = (usual_of(config, each) for each in (_verl_key(key), *followers))
     return next((each.usual for each in found if each is not None and not each.off), None)

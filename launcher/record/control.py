@@ -20,7 +20,7 @@ VERBS = frozenset({"stop", "mute", "unmute"})
 
 @dataclass(frozen=True, slots=True)
 class Request(Record):
-    """A request and its author (shown in events and in exit.json). `rule`: the one to mute."""
+    """A request and its author (shown in events and in exit.json). `rule`: the rule to mute."""
 
     verb: str
     by: str = "user"

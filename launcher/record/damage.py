@@ -96,8 +96,7 @@ def _of_settings(path: Path, whole: bool, stamp: tuple[int, int] | None) -> tupl
 class Failure(Record):
     """An error of ppo-tui in one part of a supervisor, its place in the code, and its count.
 
-    Times are unix seconds. `kind`: name of the exception class. `traceback`: that of the first time; state.json omits
-    it.
+    Times are unix seconds. `kind`: name of the exception class. `traceback`: the first one; state.json omits it.
     """
 
     part: str

@@ -68,7 +68,7 @@ class LevelChange(Record):
 class Action(Record):
     """A request to the run: `verb` by a person, a screen or a rule.
 
-    `settings`: those of a resume. `findings`: those ignored by a forced start. `after`: the run whose settings were
+    `settings`: a resume's settings. `findings`: errors ignored by a forced start. `after`: the run whose settings were
     edited for this one.
     """
 

@@ -57,7 +57,7 @@ class RunInfo(Record):
 
     `name`: the run's own or its preset's; `preset_name`: the preset's, if different. `preset`: None for an external log
     without a configuration. `preset_notes`: parts missing from a preset of a log. `env` contains no secrets;
-    `versions`: those of ppo-tui, Python and veRL's packages. `framework`: that of the run if not veRL, as in
+    `versions`: of ppo-tui, Python and veRL's packages. `framework`: the run's, if not veRL, as in
     `launcher.metrics.frameworks.described`. `overrides`: KEY=VALUE settings given with the preset. `on_cpu`: the run
     uses no GPU.
     """

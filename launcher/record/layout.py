@@ -164,7 +164,7 @@ def appearing(name: str, id: str | None = None) -> Iterator[tuple[RunDir, RunDir
     """A new run, readable only by its owner: its final path, and the hidden folder to fill.
 
     It appears atomically at the end of the block, unless the block raises. The next start removes the hidden folder of
-    a killed one. `id`: that of a queued run or a cluster's job; raises FileExistsError if already started.
+    a killed one. `id`: a queued run's or cluster job's; raises FileExistsError if already started.
     """
     root = paths.runs_dir()
     make_folder(root)

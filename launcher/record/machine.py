@@ -120,10 +120,11 @@ class ProcessesSample(Record):
 
 @dataclass(frozen=True, slots=True)
 class MachineSample(Record):
-    """The machine at `t`, in unix seconds. `missing`: occasionally, why there are no GPU metrics.
+    """The machine at `t`, in unix seconds. `missing`: why there are no GPU metrics, only in some samples.
 
     For a run on a cluster, `nodes` are all nodes with their GPUs, and `host` is the node with the least free memory;
-    `away`: why only this machine is known. `disk`: that of the checkpoints, occasionally with the `saved` ones.
+    `away`: why only this machine is known. `disk`: the checkpoints' disk; some samples also have the `saved`
+    checkpoints.
     """
 
     t: float
@@ -168,7 +169,7 @@ class MachineSample(Record):
 
     @classmethod
     def of_cluster(cls, t: float, summary: Iterable[Any]) -> "MachineSample":
-        """The nodes reported by a Ray dashboard, without those that are gone or report nothing.
+        """The nodes reported by a Ray dashboard, without nodes that are gone or report nothing.
 
         Ray 2.60: `ray/dashboard/modules/reporter/reporter_agent.py: _async_collect_stats` (memory in bytes) and
         `gpu_providers.py: GpuUtilizationInfo` (memory in MiB, power in mW), with camelCase keys.

@@ -15,7 +15,7 @@ _FINDING = {Level.CRITICAL: "error", Level.WARN: "warning", Level.NOTICE: "info"
 
 
 class Evidence(NamedTuple):
-    """The evidence of a problem; `line`: that of the console log, None if not in the log."""
+    """The evidence of a problem; `line`: its number in the console log, None if not in the log."""
 
     text: str
     line: int | None = None

@@ -129,7 +129,7 @@ def _lives(pid: int) -> bool:
 
 
 def run_members(leader: ProcessId, run_id: str) -> "Iterator[psutil.Process]":
-    """Live processes of a run: first its driver's session, then those that left it."""
+    """Live processes of a run: first its driver's session, then processes that left it."""
     import psutil
 
     seen = set()

@@ -36,7 +36,7 @@ _thread = threading.local()  # `changing`: it has the lock
 class Queued(Record):
     """A run that waits for its turn on the machine `host`.
 
-    `name` and `preset_name`: those of the future run. `preset`: a snapshot with all settings applied; `settings`: those
+    `name`, `preset_name`: the future run's. `preset`: a snapshot with all settings applied; `settings`: the settings
     given with it, for display. `needs`: number of GPUs, 0 on the CPU. `gpus`: requested ones (CUDA_VISIBLE_DEVICES),
     empty for any. `after`: the run that must finish first. `place`: the starting order. `now`: start even if its GPUs
     are in use. `skipped`: why it could not start. `starter`: the process that starts it on the GPUs `given`. `note`:

@@ -90,7 +90,7 @@ class TimerTail:
         self._restarts = 0
 
     def read(self) -> tuple[Span | None, list[Span]]:
-        """The innermost running timer, and those that ended since the last call, except the whole step's."""
+        """The innermost running timer, and the timers that ended since the last call, except the step's."""
         tail = self._tail = self._tail or self._found()
         ended = []
         while tail and (lines := tail.read()):

@@ -76,8 +76,9 @@ class RayView(Record):
 class HangFacts(Record):
     """All facts at `t`, in `stage`.
 
-    `full`: file systems without space. `mounts`: those of processes in state D, with types (of checkpoints first,
-    during a save). `locks`: who waits for whom. `kernel`: lines about GPUs. `missing`: commands that show more.
+    `full`: file systems without space. `mounts`: mounts used by processes in state D, with types (during a save, first
+    the checkpoints' mount). `locks`: who waits for whom. `kernel`: lines about GPUs. `missing`: commands that show
+    more.
     """
 
     t: float

@@ -183,7 +183,7 @@ def _decisive(problems: Sequence[Problem]) -> list[int]:
 
 
 def _settings(facts: Facts, reading: str) -> Iterator[_Setting]:
-    """The settings named in the reading, then others that differ from veRL's defaults, first those of presets."""
+    """The settings named in the reading, then others that differ from veRL's defaults, first preset fields."""
     config, defaults, quiet = facts.config, EffectiveConfig(), re.compile(read_tables(_TABLES)["settings"]["quiet"])
     if config is None:
         return

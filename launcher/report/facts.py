@@ -38,7 +38,7 @@ _IN_DUMP = re.compile(
 
 @dataclass(frozen=True)
 class Facts:
-    """The facts of a run, or of a log without `run`; `settings`: those of the newest resume."""
+    """The facts of a run, or of a log without `run`; `settings`: the newest resume's."""
 
     found: Explanation
     console: Path | None
@@ -96,7 +96,7 @@ class Facts:
         return (keys.without_keys(line.decode(errors="replace")) for line in raw)
 
     def versions(self) -> list[str]:
-        """Versions at the start of the run, or those in its log."""
+        """Package versions at the start of the run, or in its log."""
         host = [f"{name}: {self.info.host[name]}" for name in ("system", "cpus") if self.info.host.get(name)]
         known = self.info.versions or self.diagnosis.versions
         return [*(f"{name}: {version}" for name, version in known.items()), *host]

@@ -64,7 +64,7 @@ class Gain(NamedTuple):
 
 @dataclass(frozen=True)
 class RunReport:
-    """The whole report. `seconds`: parts of a usual step. `scores`: those of the last validation."""
+    """The whole report. `seconds`: parts of a usual step. `scores`: the last validation's."""
 
     id: str
     reader: RunReader

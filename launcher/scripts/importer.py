@@ -312,7 +312,7 @@ def _environment(layer: Layer, env: Mapping[str, str], folder: Path) -> Iterator
 
 
 def _without_ours(value: str, name: str, folder: Path) -> str:
-    """A list of folders or modules without those of every ppo-tui run."""
+    """A list of folders or modules without the ones that every ppo-tui run has."""
     if name == "VERL_USE_EXTERNAL_MODULES":
         return ",".join(part for part in value.split(",") if part and part != inside.PLUGIN)
     parts = dict.fromkeys(str(folder / part) for part in value.split(os.pathsep) if part)

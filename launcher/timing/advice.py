@@ -82,7 +82,7 @@ def advise(
 ) -> tuple[Advice, ...]:
     """Advice for steps with these seconds per stage, the largest first; without values for an unknown configuration.
 
-    `metrics`: those of the last step.
+    `metrics`: the last step's.
     """
     whole = sum(sum(step.values()) for step in stages)
     if whole <= 0:

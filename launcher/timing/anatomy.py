@@ -68,7 +68,7 @@ class Lane:
 class StepTime:
     """A step from its start to the next one's. `path` has its time in order, each moment under one stage.
 
-    `spans`: those of the step. `running`: not over yet; `end` is then now.
+    `spans`: the step's spans. `running`: not over yet; `end` is then now.
     """
 
     step: int

@@ -42,7 +42,7 @@ def meaning_rows(problem: Problem, columns: int, most: int | None = None) -> lis
 
 
 def entries(problem: Problem, columns: int, most: int | None = None, *, quoted: int | None = None) -> list[Item]:
-    """The fixes, then the evidence, each in as many rows as needed, or `most`; `quoted`: those of evidence."""
+    """The fixes, then the evidence, each in as many rows as needed, or `most`; `quoted`: maximum rows of evidence."""
     items = fix_items(problem.offers, [each for each in problem.offers if each.field], columns, most)
     room = max(columns - INDENT - 1, _LEAST)
     for index, each in enumerate(problem.shown):
@@ -54,7 +54,7 @@ def entries(problem: Problem, columns: int, most: int | None = None, *, quoted: 
 
 
 def fix_items(offers: Sequence[Offer], marked: Sequence[Offer], columns: int, most: int | None = None) -> list[Item]:
-    """The fixes in order; an `e` marks those that open the editor."""
+    """The fixes in order; an `e` marks fixes that open the editor."""
     room, items = max(columns - INDENT - 1, _LEAST), []
     for index, offer in enumerate(offers):
         head: Row = [(f" {FIX} " if index == 0 else "     ", "dim"), (f"{index + 1}", "dim")]

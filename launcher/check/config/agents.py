@@ -121,7 +121,7 @@ def quantization(subject: Subject) -> Findings:
 
 
 def known_loops(subject: Subject) -> tuple[list[str], list[str]]:
-    """Names of veRL's agent loops, and of those in the configuration file."""
+    """Names of veRL's agent loops, and of the loops in the configuration file."""
     return subject.facts.names.get("agent_loops", []), [name for name, _, _ in loops(subject.get(LOOPS))]
 
 

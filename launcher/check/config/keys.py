@@ -21,7 +21,7 @@ from launcher.verl.programs import Found
 from launcher.verl.versions import ignored
 
 UNBUILT = ("algorithm", "reward", "trainer", "data")
-"""Blocks that the trainer reads directly; the others are built into classes that refuse unknown fields."""
+"""Blocks that the trainer reads directly; veRL builds other blocks into classes that refuse unknown fields."""
 
 REWARDS = ("custom_reward_function.", "reward_model.", "sandbox_fusion.")
 KWARGS = "reward.reward_kwargs."

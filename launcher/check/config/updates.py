@@ -33,7 +33,7 @@ WORKERS = f"{ROLLOUT}.agent.num_workers"
 
 
 def _minis(subject: Subject) -> Iterator[tuple[str, int]]:
-    """The mini-batches that are set: the actor's, and that of an independent critic."""
+    """The mini-batches that are set: the actor's, and an independent critic's."""
     for key in (MINI, CRITIC_MINI):
         mini = subject.whole(key)
         if mini is not None and (key == MINI or (subject.has_critic and subject.is_set(key))):

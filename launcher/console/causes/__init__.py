@@ -49,7 +49,7 @@ class Level(IntEnum):
 
     @property
     def symptom(self) -> bool:
-        """Whether the level is that of symptoms, which another error causes."""
+        """Whether errors of this level are symptoms of another error."""
         return self >= Level.BREAKDOWN
 
 

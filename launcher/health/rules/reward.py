@@ -157,7 +157,7 @@ class Signal(Rule):
         return not self._solved  # there is nothing left to learn
 
     def _missing(self, limits: Values, case: str, among: float) -> Sequence[Clause]:
-        """Consecutive steps without signal; at a step with signal, those before it."""
+        """Consecutive steps without signal; at a step with signal, the run of such steps before it."""
         missing = ladder(limits, case)
         if case == "had":  # where flat steps are common, a few in a row are chance
             share = math.log((self._flat + 0.5) / (self._flat + self._had + 1))

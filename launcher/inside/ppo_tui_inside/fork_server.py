@@ -170,7 +170,8 @@ def _receive(connection: socket.socket) -> Worker | None:
 
 
 def understand(words: Sequence[str], env: Mapping[str, str]) -> tuple[Sequence[str], Mapping[str, str]] | None:
-    """Arguments and environment of a worker's script, from those of `setup_worker.py`; None if a fork is not possible.
+    """Arguments and environment of a worker's script, from the arguments of `setup_worker.py`; None if a fork is not
+    possible.
 
     That is so if Ray prepared another interpreter or container, and if the packages' imports would have read other
     values than the server's.

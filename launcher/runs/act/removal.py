@@ -113,7 +113,7 @@ def excess(keep: Keep) -> list[Removable]:
 
 
 def remove(items: Sequence[Removable]) -> dict[Removable, str]:
-    """Removes items that are still removable under their run's lock. Returns the reasons against the others."""
+    """Removes items that are still removable under their run's lock. Returns the reasons for the items that stay."""
     stay, used = {}, in_use() if any(isinstance(each.what, SharedFile) for each in items) else set()
     for each in items:
         try:

@@ -115,7 +115,7 @@ def _end_it_here(run: RunDir, state: RunState, by: str, narrate: Callable[[str],
 
 
 def _recorded(run: RunDir, attempt: AttemptDir | None) -> str:
-    """The state recorded by the next supervisor; that of exit.json if it takes longer."""
+    """The state recorded by the next supervisor, or in exit.json if that takes longer."""
     state, deadline = ended(run), time.monotonic() + STOP_PATIENCE
     record = attempt.read_exit() if attempt is not None else None
     while state.live and record is None and time.monotonic() < deadline:  # of a job

@@ -97,7 +97,7 @@ def sweep(driver: ProcessId, run: str = "", patience: float = 3.0) -> list[str]:
 
 
 def kill(driver: ProcessId, run: str = "") -> int:
-    """Sends SIGKILL to every process of the run, those of the session first; returns their number."""
+    """Sends SIGKILL to every process of the run, first those in its session; returns their number."""
     sent = 0
     for process in run_members(driver, run):
         with contextlib.suppress(psutil.Error):

@@ -232,7 +232,7 @@ class Feed:
                 self._held.append(sample.run.rss)
 
     def _date(self, records: Sequence[StepRecord]) -> None:
-        """Dates steps: those of a followed log as in `date_log`, those on disk as recorded."""
+        """Dates steps: of a followed log by `date_log`, of steps on disk as recorded."""
         if (log := self._of.launch.followed) is not None:
             date_log(records, self._now, self._dated, min(self._now, written(Path(log.path))))
         for record in records:

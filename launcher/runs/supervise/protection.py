@@ -66,7 +66,8 @@ class Keeper:
 def protect(run: RunDir, change: LevelChange, checks: list[Check]) -> int | None:
     """Moves the newest checkpoint before a flag's onset out of veRL's reach; returns its step.
 
-    Only one is kept: that of other active flags of this level stays; otherwise the new one replaces it. Raises OSError.
+    Only one is kept: the checkpoint of another active flag of this level stays; otherwise the new one replaces it.
+    Raises OSError.
     """
     kept = [path for path in run.protected.glob("*") if not path.name.startswith(".")]
     up = [c for c in checks if c.level >= change.after and check_counts(c) and c.rule != change.rule]

@@ -42,7 +42,7 @@ class OtherNodes(Protocol):
 
 
 class Sampling:
-    """A thread that appends samples to gpu.jsonl and passes them on. `guard` is that of `FailureLog`."""
+    """A thread that appends samples to gpu.jsonl and passes them on. `guard` is from `FailureLog`."""
 
     def __init__(
         self,

@@ -124,8 +124,8 @@ def untrusted(run: RunDir) -> UserError | None:
 def _unattended(run: RunDir, state: RunState) -> bool:
     """Whether a run lacks its supervisor.
 
-    `state` is that of `current`, which includes whether the driver of such a run is alive. A driver in another
-    container can only be followed there.
+    `state` is from `current`, which includes whether the driver of such a run is alive. A driver in another container
+    can only be followed there.
     """
     if state.driver_alive is None or (state.driver_alive and state.elsewhere is not None):
         return False

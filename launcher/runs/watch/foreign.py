@@ -33,7 +33,8 @@ _HISTORY = b'"log_history"'  # of trainer_state.json
 def recognize(read: Iterable[bytes], names: Framework | None = None) -> Framework | None:
     """The framework of a console, by its lines and their names; None for veRL and unknown ones.
 
-    `names`: a user's table, which wins; without line forms, it uses those of the framework whose form the console has.
+    `names`: a user's table, which wins; without line forms, it uses the forms of the framework that the console
+    matches.
     """
     tables = {"": names} if names is not None and names.lines else frameworks()
     hints = {form.hint.encode() for framework in tables.values() for form in framework.lines}
@@ -147,7 +148,7 @@ def iterations(read: Iterable[Mapping[str, Any]], framework: Framework) -> Itera
 
 @functools.lru_cache(maxsize=64)
 def _metrics(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The names in a row, without those of its step."""
+    """The names in a row, without step names."""
     return tuple(name for name in names if name not in _STEPS and name[:1] != "_")
 
 

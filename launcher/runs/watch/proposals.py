@@ -110,8 +110,8 @@ def _edit_words(edit: Edit) -> str:
 def _usual_values(
     strange: Sequence[Unusual], config: EffectiveConfig, wanted: Mapping[str, object], against: Sequence[str]
 ) -> list[Proposal]:
-    """Usual values, or those of the rule's own fixes (`wanted`), one proposal per finding, without any that makes the
-    flag worse; several are first proposed together.
+    """Usual values, or the values of the rule's own fixes (`wanted`), one proposal per finding, without any that makes
+    the flag worse; several are first proposed together.
     """
     found = []
     for _, group in itertools.groupby(strange, lambda finding: finding.id):  # both clip ranges together

@@ -42,11 +42,11 @@ _EVENTS = 10_000  # a rule that comes and goes for weeks must not fill the memor
 class RunReader:
     """Follows one run. `poll` reads new data and returns the changed parts; nothing else reads the disk.
 
-    `state`: that of `launcher.record.state.current`, with the duration of an ended run. `series`: all attempts joined.
-    `parent`: the steps of the forked run, with those that it continued. `machine`: samples of gpu.jsonl. `log`: clean
-    lines of the newest console. `events` and `log` are the newest ones; `event_count` and `log_count` include dropped
-    ones. `explanation`: why the run failed or what its errors mean, after a call of `explain`. `refusals`: actions that
-    the run refuses now. `kept`: steps of its checkpoints, if known.
+    `state`: from `launcher.record.state.current`, with the duration of an ended run. `series`: all attempts joined.
+    `parent`: the steps of the forked run, including inherited ones. `machine`: samples of gpu.jsonl. `log`: clean lines
+    of the newest console. `events` and `log` are the newest ones; `event_count` and `log_count` include dropped ones.
+    `explanation`: why the run failed or what its errors mean, after a call of `explain`. `refusals`: actions that the
+    run refuses now. `kept`: steps of its checkpoints, if known.
     """
 
     def __init__(self, directory: Path) -> None:

@@ -107,7 +107,7 @@ _VALUES = [(key, b'"%s":' % key.encode()) for key in names.SCORE]
 class Scores:
     """Follows only the scores; values of a resumed attempt replace those of repeated steps.
 
-    For a run that only validates (`ppo-tui eval`), the best score is that of the validation.
+    For a run that only validates (`ppo-tui eval`), the best score is the validation's.
     """
 
     def __init__(self, run: RunDir) -> None:

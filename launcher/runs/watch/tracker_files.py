@@ -55,7 +55,7 @@ def read(path: Path, names: Framework | None = None, progress: Progress = unseen
 
 
 def _wandb_folders(path: Path) -> list[Path]:
-    """A run's folder, or those in a folder `wandb`; `latest-run` in it links to one of them."""
+    """A run's folder, or all run folders in a folder `wandb`; `latest-run` in it links to one of them."""
     if path.suffix == ".wandb" and path.is_file():
         return [path.parent]
     if not path.is_dir():

@@ -56,7 +56,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Ran:
-    """What the queue reads of a run; `ending`: it has ended, and its supervisor lives or will retry it."""
+    """A run's state for the queue; `ending`: it has ended, and its supervisor lives or will retry it."""
 
     state: RunState
     launch: LaunchRecord = field(default_factory=LaunchRecord)
@@ -150,7 +150,7 @@ def _after(entry: Queued, seen: Seen) -> Turn | None:
 
 
 def _runs(entries: Sequence[Queued], with_gpus: bool) -> Iterator[tuple[str, Ran]]:
-    """Every run, and those that entries wait for; launches of ended ones only if entries use GPUs."""
+    """Every run, and the runs that entries wait for; launches of ended ones only if entries use GPUs."""
     named = (RunDir(paths.runs_dir() / each.after) for each in entries if each.after)
     for run in {run.id: run for run in (*all_runs(), *(run for run in named if run.path.exists()))}.values():
         state = current(run, checks=False)
@@ -265,7 +265,7 @@ class _Machine:
         return [self.numbers.get(word, word) for word in words]
 
     def _rank(self, device: str) -> tuple[bool, float]:
-        """The order of free GPUs: first those that no entry names, then the longest free."""
+        """The order of free GPUs: first GPUs that no entry names, then the longest free."""
         return device in self.named, max(self.freed.get(device, 0.0), _used_at.get(device, 0.0))
 
     def _taken(self, device: str) -> str | None:

@@ -56,7 +56,7 @@ def past_double(text: str, at: int) -> int:
 
 
 def past(text: str, at: int, opening: str) -> int:
-    """The place after the bracket that closes the one before `at`."""
+    """The place after the bracket that closes the bracket before `at`."""
     return _past(text, at, opening)
 
 

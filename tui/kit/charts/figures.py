@@ -162,8 +162,8 @@ def finite(values: Sequence[float]) -> list[float]:
 
 
 def trend(values: Sequence[float]) -> str:
-    """An arrow if the mean of the newest values (at most ten) differs from that of as many before by two standard
-    errors of independent noise.
+    """An arrow if the mean of the newest values (at most ten) differs from the mean of as many earlier ones by two
+    standard errors of independent noise.
 
     The noise is estimated from differences of neighbors: their median is 0.95 of its standard deviation.
     """

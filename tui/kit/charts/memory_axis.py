@@ -26,7 +26,7 @@ class SampleAxis:
     def __init__(
         self, times: Sequence[float], steps: Sequence[int], step_times: Sequence[float], end: float = math.inf
     ) -> None:
-        """`times`: those of the samples. `step_times`: ends of `steps`. Both ascend."""
+        """`times`: of the samples. `step_times`: ends of `steps`. Both ascend."""
         self._times, self._steps, self._ends, self._end = times, steps, step_times, end
         durations = [b - a for a, b in pairwise(step_times[-_RECENT:]) if b > a]
         self._usual = statistics.median(durations) if durations else 60.0

@@ -23,7 +23,7 @@ class TimingSplit(Painted):
     usual: Split | None = None
 
     def show(self, series: SeriesStore) -> None:
-        """Shows the newest step and the ones before it."""
+        """Shows the newest step and earlier ones."""
         self.last, self.usual = last_split(series), usual_split(series)
         self.set_class(self.last is None, HIDDEN)
         self.redraw()

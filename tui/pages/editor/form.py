@@ -23,7 +23,7 @@ class FormLines(LineTable):
             self.up = up
 
     def show(self, keys: Sequence[str]) -> None:
-        """Replaces the lines. A cursor on a removed line moves to the next one, or to the one before."""
+        """Replaces the lines. A cursor on a removed line moves to the next or previous line."""
         if self.cursor not in keys and self.cursor in self.keys:
             at = self.keys.index(self.cursor)
             near = (key for key in (*self.keys[at:], *reversed(self.keys[:at])) if key in keys)

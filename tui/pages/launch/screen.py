@@ -66,7 +66,7 @@ class LaunchScreen(Inspected[Path | list[str]]):
 
     @property
     def settings(self) -> list[str]:
-        """KEY=VALUE over the preset: those given, and the fixes made here."""
+        """KEY=VALUE over the preset: given settings, and fixes made here."""
         return [*self.given, *self.fixes]
 
     def compose(self) -> ComposeResult:

@@ -18,7 +18,7 @@ ENDED = "The run has ended: these are the values of its last sample."
 
 
 class DeviceList(Listing, Grown):
-    """A list with one line per device; with less room, those around the chosen one."""
+    """A list with one line per device; with less room, the lines around the chosen one."""
 
     BINDINGS = KEYS["devices"]
 

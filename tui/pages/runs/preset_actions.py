@@ -102,7 +102,7 @@ async def _with_cut(app: App[Any], source: Source, name: str) -> Source | None:
 
 
 def _script(text: str) -> tuple[Source, str]:
-    """The pasted script, or that of a path and arguments, and a name for it. Raises UserError."""
+    """The pasted script, or the script at a path with arguments, and a name for it. Raises UserError."""
     from launcher.scripts.verl_command import Source
 
     if (found := named_file(text)) is not None:

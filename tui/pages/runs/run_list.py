@@ -79,7 +79,7 @@ class RunList:
         return self.runs != before or self.queued != waited
 
     def read_scores(self, first: Sequence[Path] = ()) -> bool:
-        """Reads scores for a tenth of a second, first those of `first`. Returns whether some are left.
+        """Reads scores for a tenth of a second, first the scores of `first`. Returns whether some are left.
 
         A thousand steps take 6 ms, and ended runs are read once.
         """

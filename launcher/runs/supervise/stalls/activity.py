@@ -136,7 +136,7 @@ class Stage:
 
 
 class Patience:
-    """Decides from activity when to look for a hang. Times are those of `launcher.core.clock`."""
+    """Decides from activity when to look for a hang. Times are from `launcher.core.clock`."""
 
     def __init__(self, now: float) -> None:
         self.moved = now  # when it last did anything

@@ -96,7 +96,7 @@ def _from(file: Path, offset: int) -> str:
 
 
 def parse(text: str) -> tuple[Stack, ...]:
-    """The stacks written by faulthandler, without that of the plugin's thread."""
+    """The stacks written by faulthandler, without the plugin thread's."""
     stacks, frames, thread = [], list[str](), ""
     for line in [*text.splitlines(), "Thread 0x0:"]:
         if match := _FRAME.match(line):
