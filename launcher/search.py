@@ -15,9 +15,9 @@ _WORD = re.compile(r"[^\W_]+")
 _NAME, _TITLE, _MEANING = (1.0, 0.9, 0.45), (0.7, 0.65, 0.4), (0.6, 0.5, 0.3)  # equal, begins with it, contains it
 _WORTHS = (_NAME, _TITLE, _MEANING)
 _SIMILAR = 0.2
-_LAST = 0.04  # of a word that is the last part of a dotted name: `steps` of trainer.steps
-_PHRASE = 0.15  # of a query whose words follow each other in a name or title
-_SHARE = 0.05  # of a query that is the whole name or title, less of one that is a part of it
+_LAST = 0.04  # for a word that is the last part of a dotted name: `steps` of trainer.steps
+_PHRASE = 0.15  # for a query whose words are consecutive in a name or title
+_SHARE = 0.05  # for a query that is the whole name or title; less for a part of it
 _PART = 3  # letters of a word that may be in the middle of another; shorter ones are in most
 _LIKE = 0.75  # how similar a misspelled word must be
 

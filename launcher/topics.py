@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from launcher.health.catalogue import RuleData
     from launcher.rivals.rows import Row
 
-_PLACE = re.compile(r"\{[\w./-]+\}")  # of a value of the run
+_PLACE = re.compile(r"\{[\w./-]+\}")  # a value of the run
 _LIMITS = Path(__file__).parent / "health" / "limits.toml"
 _COMMANDS = Path(__file__).parent / "cli" / "words.toml"
 REFERENCE = Path(__file__).with_name("reference.toml")
@@ -31,7 +31,7 @@ GUIDE, GUIDES = "guide", Path(__file__).with_name("guides.toml")
 """The kind of a topic that is a documentation page; these pages, and the words of questions about them."""
 _LISTED = 3  # topics that the list names of each kind
 _FOUND = 10  # topics that a search lists
-_GUIDES = 2  # before the other topics
+_GUIDES = 2  # guides listed before other topics
 _ESSENTIAL, _RULE, _RIVAL = 0.08, 0.05, -0.5  # weights
 
 
@@ -43,7 +43,7 @@ class Topic(NamedTuple):
     title: str
     meaning: str
     text: Callable[[], str]
-    weight: float = 0  # of what users mean most often
+    weight: float = 0  # higher for the topics that users mean most often
 
     @property
     def words(self) -> Words:

@@ -78,7 +78,7 @@ class PpoTui(App[None]):
         self._keys = KeyOrder(self, super().on_event)
         self._leaving = False
         self._complaints: list[str] = []
-        self._menu_key = ""  # of the user's own
+        self._menu_key = ""  # the user's own key
         if settings.keys:
             from tui.kit.keymap import checked
 
@@ -129,9 +129,9 @@ class PpoTui(App[None]):
             screen.query(MessageLine).remove()
             for each in screen.query(LogTail):
                 each.say(None)
-        if self.said is None or self.said.left <= 0 or not self.screen.is_attached:  # as when the program ends
+        if self.said is None or self.said.left <= 0 or not self.screen.is_attached:  # such as at the program's end
             return
-        if not self.screen.is_mounted:  # it has just been pushed
+        if not self.screen.is_mounted:  # just pushed
             self.call_after_refresh(self._show_message)
         else:
             tail = next((tail for tail in self.screen.query(LogTail) if tail.size.height), None)
@@ -178,7 +178,7 @@ class PpoTui(App[None]):
     def _check_terminal(self) -> None:
         """Exits at once if the terminal is gone; an orderly exit would wait for it to accept bytes."""
         if terminal.hung_up():
-            os._exit(129)  # as a shell shows a death by SIGHUP
+            os._exit(129)  # a shell's code for SIGHUP
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Textual's filters and ours, which make text inert and, with `--ascii`, plain ASCII."""
@@ -262,7 +262,7 @@ class PpoTui(App[None]):
         if isinstance(default_namespace, Page):
             await self._opened()
             if not (default_namespace.is_mounted and is_open(default_namespace)):
-                return True  # its widgets go one by one
+                return True  # its widgets are removed one by one
         if isinstance(default_namespace, Offers) and (reason := default_namespace.refusal(name)) is not None:
             self.notify(reason[:1].upper() + reason[1:], severity="warning", markup=False)
             return True

@@ -18,7 +18,7 @@ _GARBAGE = 150_000
 
 def main() -> None:
     """Runs the command line. Textual is imported only when a command opens the screen."""
-    gc.set_threshold(_GARBAGE)  # before any other import
+    gc.set_threshold(_GARBAGE)  # before other imports
     from launcher.cli.main import main as command_line
 
     command_line(open_screen, list_keys, check_theme, serve)

@@ -53,7 +53,7 @@ class _Place(NamedTuple):
 
 
 _BEHIND = 0.06  # weight by which a text comes after an action, run or metric of its name
-FEW = 5  # of each kind before anything is typed
+FEW = 5  # entries of each kind before typing
 
 
 class _Places(Provider):

@@ -37,7 +37,7 @@ _CONFIRM = {
     "required": ["confirm"],
 }
 _ID = re.compile(r'"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d+)(?=\s*[,}])')
-_DIGITS = 18  # of an integer that stays one
+_DIGITS = 18  # maximum digits of an exact integer
 Context = ServerRequestContext[dict[str, object]]
 
 

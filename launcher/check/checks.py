@@ -96,7 +96,7 @@ def slow(
 
 def skipped(subject: Subject) -> tuple[str, ...]:
     """The titles of the slow checks omitted in a static check."""
-    other = subject.loaded.preset.python is not None  # whose packages cannot be known without running it
+    other = subject.loaded.preset.python is not None  # its packages are unknown without running it
     left = RUNNING | ({"software"} if other else set())
     return tuple(title for title, _ in SLOW if title in left) if subject.static else ()
 

@@ -126,7 +126,7 @@ def _from_here(where: str, argv: Sequence[str], env: Mapping[str, str]) -> str:
 
 def _as_job(cluster: Cluster, argv: Sequence[str], env: Mapping[str, str]) -> str:
     """Runs a command as a job and removes the job; returns its output."""
-    cluster.version()  # where nobody answers, there is nothing to wait for
+    cluster.version()  # without an answer, there is nothing to wait for
     id = f"ppo-tui-check-{secrets.token_hex(4)}"
     deadline = time.monotonic() + _LIMIT
     try:

@@ -72,7 +72,7 @@ def look(subject: Subject, file: str, *, measured: bool = False) -> Rows:
     tokenizer, arguments = _tokenizer(subject) if measured else None, subject.below(TEMPLATE_ARGUMENTS)
     template = arguments.pop("chat_template", None) or subject.get(model.TEMPLATE)
     if tokenizer and not (model.has_tokenizer(tokenizer) and (template or model.has_chat_template(tokenizer))):
-        tokenizer = None  # what is missing there is reported with the model
+        tokenizer = None  # the model's check reports missing files
     trusted = bool(subject.get("actor_rollout_ref.model.trust_remote_code", False))
     if trusted and subject.static:
         tokenizer, trusted = None, False

@@ -48,7 +48,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
 def _phases(subject: Subject, estimated: Estimate, total: int) -> Iterator[Finding]:
     """One error or one warning, for the worst phase."""
     surely = max(estimated.phases, key=lambda phase: phase.gpu)
-    # what a new run lacks comes before what is too much after a resume only
+    # a new run's shortage comes before one only after a resume
     likely = max(estimated.phases, key=lambda phase: (phase.gpu_fresh > total, phase.gpu_high))
     if surely.gpu > total:
         words: Words = {"phase": surely.name, "need": gib(surely.gpu), "sum": _sum(surely, certain=True)}
@@ -183,7 +183,7 @@ def candidates(subject: Subject) -> Iterator[Settings]:
     assert estimated is not None
     plan = estimated.plan
     if plan.copied and plan.actor.trainable < plan.actor.parameters:
-        # only an engine that read the base model itself takes layers
+        # only an engine that read the base model itself accepts layers
         yield {"rollout.layered_summon": True, "rollout.load_format": "safetensors"}
     if plan.utilisation is not None and estimated.gpu_total:
         for step in range(int(plan.utilisation * 20 - 1e-9), 1, -1):

@@ -85,7 +85,7 @@ def stamps(what: Subject) -> dict[str, object]:
     """
     found: dict[str, object] = {}
     for path in (Path(text) for setting in what.settings.values() for text in _paths(setting.value)):
-        with contextlib.suppress(OSError, ValueError):  # not there, or no path at all
+        with contextlib.suppress(OSError, ValueError):  # missing, or not a valid path
             model = (path / "config.json").is_file()
             files = sorted(path.iterdir())[:_MOST] if model else [] if path.is_dir() else [path]
             found[str(path)] = [[each.stat().st_mtime_ns, each.stat().st_size] for each in files]

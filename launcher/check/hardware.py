@@ -71,7 +71,7 @@ def of_machine(machine: Machine, python: str) -> Iterator[Finding]:
 
 
 def gpus(machine: Machine, wanted: int) -> Iterator[Finding]:
-    """Other users of the requested GPUs."""
+    """Checks for other users of the requested GPUs."""
     for index, gpu in enumerate(machine.gpus[:wanted]):
         if gpu.used * 20 > gpu.total or gpu.others:
             holders = ", ".join(gpu.others) or "processes that are not visible from here"
@@ -79,7 +79,7 @@ def gpus(machine: Machine, wanted: int) -> Iterator[Finding]:
 
 
 def driver(python: str) -> Iterator[Finding]:
-    """The driver's CUDA against torch's, and GPUs older than bf16."""
+    """Checks the driver's CUDA against torch's, and for GPUs older than bf16."""
     found = _nvml()
     if found is not None:
         cuda = None
@@ -121,7 +121,7 @@ def _dotted(number: int) -> str:
 
 
 def checkpoints(subject: Subject) -> Iterator[Finding]:
-    """Room for the checkpoints that are on disk at one time, including the best ones."""
+    """Checks the room for checkpoints that are on disk at one time, including the best ones."""
     every = subject.get("trainer.save_freq", -1)
     estimated = estimate(subject)
     if not isinstance(every, int) or every < 1 or estimated is None:
@@ -144,14 +144,14 @@ def checkpoints(subject: Subject) -> Iterator[Finding]:
 
 
 def disk(folder: Path, wanted: int, what: str) -> Iterator[Finding]:
-    """Free space in the folder of runs."""
+    """Checks free space in the folder of runs."""
     free = _free(folder)
     if free is not None and free < wanted:
         yield found("HW-5.disk", free=amount(free), folder=folder, what=what, wanted=amount(wanted))
 
 
 def limits(several: bool) -> Iterator[Finding]:
-    """Shared memory and limits of this login."""
+    """Checks shared memory and the limits of this login."""
     shm = _free(SHM)
     if shm is None or shm < GIB:
         have = "is missing" if shm is None else f"has {amount(shm)} free"
@@ -162,7 +162,7 @@ def limits(several: bool) -> Iterator[Finding]:
         allowed = "" if most > soft else "; an administrator must allow it"
         yield found("HW-8.files", soft=soft, wanted=FILES_WANTED, most=most, allowed=allowed)
     started = resource.getrlimit(resource.RLIMIT_NPROC)[0]
-    if os.geteuid() and started != resource.RLIM_INFINITY and started < PROCESSES:  # it does not bind root
+    if os.geteuid() and started != resource.RLIM_INFINITY and started < PROCESSES:  # does not apply to root
         yield found("HW-8.processes", limit=started, wanted=PROCESSES)
     locked = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
     if several and locked != resource.RLIM_INFINITY and locked < GIB:
@@ -170,7 +170,7 @@ def limits(several: bool) -> Iterator[Finding]:
 
 
 def ray_folder(env: Mapping[str, str]) -> Iterator[Finding]:
-    """Ray's session folder: the length of its socket paths, and its disk."""
+    """Checks Ray's session folder: the length of its socket paths, and its disk."""
     name, sessions = _place("ray", env)
     length = len(f"{sessions}{SOCKET}".encode())
     if length > SOCKET_PATH:
@@ -183,7 +183,7 @@ def ray_folder(env: Mapping[str, str]) -> Iterator[Finding]:
 
 def written(subject: Subject) -> Iterator[str]:
     """The kinds of folders.toml that a run writes to: datasets by veRL's class, files compiled by Triton and vLLM."""
-    named = "compilation_config" in subject.names_below(f"{ROLLOUT}.engine_kwargs.vllm")  # which may turn it off
+    named = "compilation_config" in subject.names_below(f"{ROLLOUT}.engine_kwargs.vllm")  # may disable it
     compiles = subject.text(ENGINE) == "vllm" and not (subject.on_cpu or subject.flag(f"{ROLLOUT}.enforce_eager"))
     models = {str(subject.get(key) or subject.get(MODEL_PATH)) for key in (MODEL_PATH, CRITIC_PATH)}
     used = {
@@ -197,7 +197,7 @@ def written(subject: Subject) -> Iterator[str]:
 
 
 def folders(env: Mapping[str, str], kinds: Iterable[str]) -> Iterator[Finding]:
-    """HW-10: whether a run can write to these folders, and to the folder of runs."""
+    """HW-10: checks that a run can write to these folders, and to the folder of runs."""
     places = {kind: _place(kind, env) for kind in kinds}
     places["runs"] = "PPO_TUI_HOME" if "PPO_TUI_HOME" in os.environ else "HOME", paths.runs_dir()
     for kind, (variable, folder) in places.items():

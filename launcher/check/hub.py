@@ -91,7 +91,7 @@ def ask(name: str, env: Mapping[str, str]) -> int | str:
             return int(response.status)
     except urllib.error.HTTPError as error:
         return error.code
-    except (ValueError, http.client.HTTPException):  # whose text quotes the address, with a password in it
+    except (ValueError, http.client.HTTPException):  # its text quotes the address, which may have a password
         return "HF_ENDPOINT is not a valid URL"
     except OSError as error:
         return str(getattr(error, "reason", error)) or type(error).__name__

@@ -48,7 +48,7 @@ def of_login(env: Mapping[str, str], *, joins: bool = False) -> Iterator[Finding
 
 
 def ray_left() -> Iterator[Finding]:
-    """Ray instances of this user, and processes without a session leader, by run."""
+    """Checks for Ray instances of this user, and for processes without a session leader, by run."""
     found_of = defaultdict[tuple[str, Path, bool], list[psutil.Process]](list)
     for process in psutil.process_iter(["name", "uids"]):
         with contextlib.suppress(psutil.Error, OSError):
@@ -66,7 +66,7 @@ def ray_left() -> Iterator[Finding]:
             kind = "there" if live else "elsewhere"
         else:
             kind = "unlisted" if live else "removed" if run else "left"
-        if still := [process for process in processes if _lives(process)]:  # also after that look at the run
+        if still := [process for process in processes if _lives(process)]:  # still alive after the look at the run
             age = duration(time.time() - min(process.create_time() for process in still))
             count, pids = counted(len(still), "Ray process"), " ".join(str(process.pid) for process in still)
             whose = f"run {run}, which is not in {runs}" if run else counted(len(still), "other program")
@@ -82,7 +82,7 @@ def _lives(process: psutil.Process) -> bool:
 
 
 def ray_sessions(folder: Path) -> Iterator[Finding]:
-    """Session folders of ended runs, which grow to tens of GiB."""
+    """Checks for session folders of ended runs, which grow to tens of GiB."""
     sessions = list(folder.glob("session_2*")) if folder.is_dir() else []
     if len(sessions) < 3:
         return
@@ -99,7 +99,7 @@ def ray_sessions(folder: Path) -> Iterator[Finding]:
 
 
 def ports(file: Path) -> Iterator[Finding]:
-    """Free ports; Ray, vLLM and torch use tens of them per run."""
+    """Checks for free ports; Ray, vLLM and torch use tens of them per run."""
     with contextlib.suppress(OSError, ValueError):
         first, last = map(int, file.read_text().split())
         if last - first < 1000:
@@ -107,7 +107,7 @@ def ports(file: Path) -> Iterator[Finding]:
 
 
 def at_logout(logind: Path, linger: Path) -> Iterator[Finding]:
-    """Systems that kill a user's processes at logout."""
+    """Checks whether this system kills a user's processes at logout."""
     settings = [logind, *sorted(logind.with_suffix(".conf.d").glob("*.conf"))]
     kills = False
     for file in settings:
@@ -121,7 +121,7 @@ def at_logout(logind: Path, linger: Path) -> Iterator[Finding]:
 
 
 def tmux(escape_time: str | None, clipboard: str | None) -> Iterator[Finding]:
-    """Settings of tmux that affect the screen."""
+    """Checks settings of tmux that affect the screen."""
     if escape_time and escape_time.isdigit() and int(escape_time) > ESCAPE_TIME:
         yield found("LOGIN-6.escape", escape_time=escape_time)
     if clipboard == "off":

@@ -56,7 +56,7 @@ def _here_or_absent(subject: Subject, name: str, key: str, check: FolderCheck) -
     """Errors of a folder; for a missing or incomplete cached one, the hub's answer."""
     folder = models.folder_of(name, subject.env)
     found = list(check(subject, name, key, folder)) if folder else []
-    # what the hub's cache lacks is fetched, as the whole model is
+    # missing files in the hub's cache are fetched, like the whole model
     broken = any(finding.id == "MODEL-3" for finding in found)
     fetched = folder is None or (str(folder) != name and not hub.offline(subject.env) and broken)
     if not fetched:
@@ -66,7 +66,7 @@ def _here_or_absent(subject: Subject, name: str, key: str, check: FolderCheck) -
 
 
 def _heads(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
-    """Heads divide among the GPUs of an engine, and among the GPUs that share a sequence."""
+    """Checks that heads divide among the GPUs of an engine, and among the GPUs that share a sequence."""
     heads, kv = facts.sizes.heads, facts.sizes.kv_heads
     tensor = subject.get(TENSOR, 1)
     if isinstance(tensor, int) and not _shared(heads, kv, tensor):

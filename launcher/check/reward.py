@@ -80,7 +80,7 @@ class Trial:
     extra: tuple[str, ...] = ()
     seconds: float = 0.0
     is_async: bool = False
-    odd: tuple[str, ...] = ()  # what is returned beside the score and cannot be averaged
+    odd: tuple[str, ...] = ()  # results besides the score that cannot be averaged
     kinds: tuple[str, ...] = ()  # the response of each call, a key of `_responses` or `_degenerate`
 
     @property
@@ -182,7 +182,7 @@ def try_out(
         return _failed("stuck", file=Path(file).name, why=clean(reply.failed), late=late)
     if reply.error is not None:
         return _failure(Path(file), name, reply.error)
-    count = len(reply.scores)  # of a slow function, only of the first calls
+    count = len(reply.scores)  # for a slow function, only the first calls
     scored = list(zip(kinds, reply.scores, strict=False))
     return Trial(
         (*_suspicious(Path(file), name, reply.scores), *_paid_for_nothing(Path(file), name, scored)),

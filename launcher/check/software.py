@@ -90,7 +90,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
 
 
 def _compiler(subject: Subject) -> Iterator[Finding]:
-    """SW-15: Triton's compiler. Triton: `runtime/build.py: _build`."""
+    """SW-15: checks for Triton's compiler. Triton: `runtime/build.py: _build`."""
     path = subject.env.get("PATH")
     if not subject.env.get("CC") and not any(shutil.which(name, path=path) for name in ("gcc", "clang", "cc")):
         yield found("SW-15.compiler")
@@ -196,7 +196,7 @@ def check_packages(python: str, use: Use, own: Path | None = None) -> Iterator[F
 
 
 def _requirements(env: VerlEnv, use: Use) -> Iterator[Finding]:
-    """The requirements in the installed veRL's metadata, with the engine's extra, and of `PARTNERS`."""
+    """Checks the requirements in the installed veRL's metadata, with the engine's extra, and of `PARTNERS`."""
     from packaging.requirements import Requirement
 
     for name, range_ in wanted(env.requires, use.engine if use.gpu else "").items():
@@ -294,7 +294,7 @@ def _trackers(env: VerlEnv, use: Use) -> Iterator[Finding]:
 
 
 def _online(name: str, needs: Mapping[str, Any], use: Use) -> Iterator[Finding]:
-    """SW-9, SW-12: login and network for an online tracker."""
+    """SW-9, SW-12: checks login and network for an online tracker."""
     env, (mode, *modes), (variable, usual) = use.env, needs["mode"], needs["url"]
     if env.get(mode, "").lower() in modes:
         return

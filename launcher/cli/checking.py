@@ -83,7 +83,7 @@ def _with_rehearsal(report: Report, preset: str, settings: Sequence[str]) -> Rep
 
     try:
         loaded = load(preset, settings)
-    except UserError:  # which the report tells
+    except UserError:  # reported in the report
         return report
     rehearsed = rehearse(loaded, say)
     return replace(report, findings=in_order([*report.findings, *([rehearsed] if rehearsed else [])]))

@@ -93,7 +93,7 @@ def _put_diagnosis(origin: "RunDir | Log", json: bool) -> None:
     found = explained(origin)
     stalled = stall_report(origin) if isinstance(origin, RunDir) else None
     standstill = last_standstill(origin) if isinstance(origin, RunDir) else None
-    standstill = standstill if standstill and standstill.until is None else None  # it may have moved again
+    standstill = standstill if standstill and standstill.until is None else None  # it may have moved since
     if json:
         known = {"stall_report": str(stalled[0]) if stalled else None}
         put_json({**found.to_json(), **known, "standstill": standstill.to_json() if standstill else None})

@@ -100,7 +100,7 @@ def attach(
         from launcher.runs.act.attach_job import attach_job
 
         found = attach_job(run, others[0])
-    elif ":" in run:  # which the id of a run has not
+    elif ":" in run:  # never in a run's id
         _list_jobs(run)
         return
     else:
@@ -151,7 +151,7 @@ def logs(
         pager.look()
         for line in pager.forward(at):
             if going and pager.read(line.end - 1, 1) != b"\n":
-                break  # it is not complete yet
+                break  # incomplete
             sys.stdout.write(f"{shown(line, redacted=False).shown}\n")
             at = line.end
         sys.stdout.flush()
@@ -180,7 +180,7 @@ def stop(
     left = run_processes(target.read_id()) if wait else []
     if left:
         say(f"processes of the run that could not be ended: {', '.join(map(str, left))}")
-    if left or (wait and (state in ALIVE or state == "lost")):  # of a job whose cluster did not answer
+    if left or (wait and (state in ALIVE or state == "lost")):  # or a job whose cluster did not answer
         raise typer.Exit(1)
 
 

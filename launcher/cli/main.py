@@ -50,7 +50,7 @@ def main(
         say("cancelled")
         code = 130
     except BrokenPipeError:  # the reader of our output has gone (`| head`), which is no error
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still to be flushed
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for pending output
         code = 0
     except OSError as error:  # a full disk, a folder that is not ours
         place = f"{error.filename}: " if error.filename else ""
@@ -81,7 +81,7 @@ def _straight(words: Sequence[str], screen: Screen) -> int | None:
         case ["list"] | ["list", "--json"]:
             from launcher.cli.report import list_runs
 
-            gc.disable()  # it would be an eighth of the time of a list of 5,000 runs
+            gc.disable()  # would take an eighth of the time of a list of 5,000 runs
             try:
                 list_runs(json=len(words) > 1)
             finally:

@@ -169,7 +169,7 @@ def put_json(value: Any, *, flush: bool = True) -> None:
     stream = sys.stdout
     harmless = type(value) is dict and _NUMBERS.issuperset(map(type, value.values())) and _harmless(tuple(value))
     if harmless:
-        stream = getattr(stream, "stream", stream)  # which searches each line for secrets
+        stream = getattr(stream, "stream", stream)  # the outer stream searches each line for secrets
     else:
         value = redact_tree(value)
     try:

@@ -15,7 +15,7 @@ from launcher.core.tables import tables_of
 from launcher.core.text import hint_of, nearest
 
 _UNCUT = 1000  # characters of a description in the help, which a narrow terminal wraps
-_BRACES = str.maketrans("", "", "{}")  # which Typer puts around required arguments
+_BRACES = str.maketrans("", "", "{}")  # Typer puts them around required arguments
 
 WRITING = {
     "ppo-tui": "run stop resume fork sweep delete attach try tune eval import demo clean",

@@ -49,7 +49,7 @@ class _Printer:
         self._reader, self._out = reader, out
         self._events = 0
         self._last: int | None = None
-        self._stages = set[str]()  # that were printed since the start
+        self._stages = set[str]()  # printed stages since the start
         self._wait: int | None = None  # attempts with steps, until one more has some
         self._resumes = 0
 

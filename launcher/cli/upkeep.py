@@ -113,7 +113,7 @@ def eval_(
 
     if base and detach:
         raise UserError("--base waits for both evaluations", "leave out --detach")
-    target = find(run)  # before there is a newer one: it may be 'last'
+    target = find(run)  # before a newer run exists: it may be 'last'
     with refusals():
         begun = evaluate(target, settings or [], checkpoint, say, force=force)
     if detach:
@@ -209,7 +209,7 @@ def clean(
         say(f"nothing to remove{unlimited}")
         return
     for row in rows if json and not yes and not dry_run else ():
-        say("  ".join(row))  # what the question is about
+        say("  ".join(row))  # the subject of the question
     if not dry_run:
         confirm(f"Remove these {len(found)}?", yes, "cleaning", "add --yes, or --dry-run to see what would be removed")
     stay = dict.fromkeys(found, "") if dry_run else remove(found)

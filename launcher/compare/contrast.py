@@ -85,7 +85,7 @@ class Contrast:
 
     def to_json(self) -> Mapping[str, object]:
         """For `--json`."""
-        fields = asdict(self) | {"hint": self.hint, "figure": self.metric}  # as 0.1 called it
+        fields = asdict(self) | {"hint": self.hint, "figure": self.metric}  # the name in 0.1
         return {key: list(value) if isinstance(value, tuple) else value for key, value in fields.items()}
 
 

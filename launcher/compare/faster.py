@@ -29,8 +29,8 @@ from launcher.timing.report import Timing
 WARM = 2  # first steps of each run, in which kernels and caches are made
 COMPARED = FEWEST // 2  # fewest steps of a run after them
 STEPS = WARM + COMPARED
-ORDER = (False, True, True, False)  # whether a run has the change; the first half is one pair, the second another
-_APART = 0.02  # of a step: by so much two processes may differ that do the same, which no pair of steps shows
+ORDER = (False, True, True, False)  # whether each run has the change; each half is one pair
+_APART = 0.02  # share of a step by which two equal processes may differ, invisible in pairs of steps
 
 
 @dataclass(frozen=True)

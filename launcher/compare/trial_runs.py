@@ -42,7 +42,7 @@ from launcher.runs.watch.turns import free_gpus, turns
 from launcher.verl.config import GPUS, NODES
 
 POLL = 1.0  # seconds
-_CORES = 2  # that a run on the CPU keeps busy
+_CORES = 2  # cores that a run on the CPU keeps busy
 _ASK = 10.0  # seconds after which the queue is asked again what a trial waits for
 _MORE = 12  # steps after the one at which the flag was up: as many as it takes to compare rewards
 
@@ -196,7 +196,7 @@ def enqueue_fork(
     """Adds a fork to the queue, on any GPUs; returns its future run. Raises UserError."""
     fork = planned_fork(Parent(run), chosen, step=step, trial=trial, undoes=undoes)
     snapshot = fork.loaded.snapshot()
-    if isinstance(env := snapshot.get("env"), dict):  # those that the queue gave to the parent
+    if isinstance(env := snapshot.get("env"), dict):  # the queue's variables for the parent
         snapshot["env"] = {name: value for name, value in env.items() if name != VISIBLE}
     return add(replace(fork, loaded=restore(fork.loaded.name, snapshot, chosen)), force=force).run
 
@@ -292,7 +292,7 @@ def skipped(run: RunDir) -> str | None:
         return None
     if entry is None:
         return "it was removed from the queue"
-    with contextlib.suppress(UserError):  # it is tried again
+    with contextlib.suppress(UserError):  # retried
         entry.remove()
         return entry.skipped
     return None
@@ -307,7 +307,7 @@ def _finished_without_flag(control: RunDir, parent: RunDir) -> bool:
 def end(run: RunDir) -> None:
     """Takes a trial out of the queue, or stops it."""
     while entry := next((each for each in queued.entries() if each.id == run.id), None):
-        with contextlib.suppress(UserError):  # it is being started
+        with contextlib.suppress(UserError):  # being started
             entry.remove()
         time.sleep(POLL)
     if run.path.exists() and current(run, checks=False).going:

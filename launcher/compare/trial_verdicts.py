@@ -27,11 +27,11 @@ from launcher.runs.watch.history import alarms, check_counts
 from launcher.runs.watch.parent import Parent
 from launcher.runs.watch.steps import Scores
 
-# what every trial sets, the control run too
+# set by every trial, including the control run
 PLAN = ("trainer.steps", "trainer.save_every", "health.stop_on", "env.CUDA_VISIBLE_DEVICES")
 
 FIXED, PARTLY, NO_EFFECT, HARMFUL = "fixed", "partly fixed", "no effect", "harmful"
-REPEATED, DIFFERENT = "repeated", "not repeated"  # of the control run
+REPEATED, DIFFERENT = "repeated", "not repeated"  # the control run's verdicts
 GOING, UNFINISHED, INCONCLUSIVE = "running", "unfinished", "inconclusive"
 
 

@@ -31,7 +31,7 @@ STALLED = 90.0
 """Seconds without output after which a start-up that waits for CPUs counts as hanging."""
 
 _STOPPING = (signal.SIGINT, signal.SIGTERM)
-_SAYS = re.compile(r": |\(")  # between the type of an exception and its message
+_SAYS = re.compile(r": |\(")  # separates an exception's type and message
 _PROMPTS = "AgentLoop|RewardLoop"  # processes in which a prompt can fail alone
 _OWN = (
     Fix("run `ppo-tui check PRESET` and `ppo-tui doctor`, which find most mistakes before the start"),
@@ -290,7 +290,7 @@ def _judged(log: Evidence, cause: Cause, error: ErrorLine, diagnosis: Diagnosis)
         located = _located(log, hidden)
         kept = [*located.evidence[:1], *diagnosis.evidence]
         found = located.place is not None and located.place.setting is not None
-        fixes = located.fixes if found else diagnosis.fixes  # those of a symptom are for one without a reason
+        fixes = located.fixes if found else diagnosis.fixes  # a symptom's fixes are for one without a known reason
         return replace(located, cause=cause.id, meaning=meaning, evidence=shorten(kept), fixes=fixes)
     vague = cause.level is Level.GENERAL and error.raised
     above = deciding(log, error) if vague else None

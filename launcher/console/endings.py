@@ -46,7 +46,7 @@ def finished(log: Evidence) -> Diagnosis:
         meaning += f" veRL dropped {counted(log.failed_prompts, 'prompt')} whose score raised an exception."
         fixes.append(Fix("run `ppo-tui check --reward FILE` to find what the reward function cannot read"))
     shown = next(filter(None, map(log.quote, ("final", "step", "validated_first", "progress"))), None)
-    if shown is not None and shown == log.quote("final"):  # its metrics go on in the next lines
+    if shown is not None and shown == log.quote("final"):  # its metrics continue in the next lines
         shown = Quote(shown.line, shown.text.partition(": ")[0].strip("(\"'"))
     return Diagnosis("finished", title, meaning, shorten([shown, log.quote("prompt_error")]), tuple(fixes))
 

@@ -27,7 +27,7 @@ def of_entry(
         match = found.search(message)
         for name in found.groupindex:
             value = match[name] if match is not None else None
-            name = name.rstrip("0123456789")  # of alternatives: value, value2
+            name = name.rstrip("0123456789")  # numbered alternatives: value, value2
             words[name] = value or words.get(name, "…")
 
     def fill(text: str) -> str:

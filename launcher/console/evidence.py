@@ -148,7 +148,7 @@ class Evidence:
             if not inside and source and text.startswith('  File "'):  # without the line that begins a traceback
                 self._begin_traceback(line)
                 traceback, inside = self._traceback(line), True
-            if text.lstrip()[:1] in ("|", "│"):  # of a group of exceptions, or in a box
+            if text.lstrip()[:1] in ("|", "│"):  # in a group of exceptions, or in a box
                 self.facts.add_named(line.piece[0], text, source)
             elif traceback is not None and inside:
                 traceback.add_indented(line.piece[0], text, self._folders)
@@ -308,7 +308,7 @@ class Evidence:
             error.calls, error.codes = tuple(traceback.calls), dict(traceback.codes)
             traceback.raised = line.piece[0]
             earlier = self._raised.pop(line.writer, [])
-            for other in earlier:  # the same calls led to it
+            for other in earlier:  # equal calls led to it
                 other.context += "\n" + "\n".join(traceback.calls)
             if len(self._raised) < WRITERS:
                 self._raised[line.writer] = [*earlier, error][-_CHAIN:]

@@ -20,7 +20,7 @@ _PAIR = re.compile(
     re.IGNORECASE,
 )
 _BAR = re.compile(r"([^%|]*: *)? *[0-9]{1,3}%\|[^|]*\| *([0-9]{1,10})/([0-9]{1,10}) \[")
-_KINDS = {float, int, bool, str}  # of values that may be numbers
+_KINDS = {float, int, bool, str}  # types of values that may be numbers
 _NONE = {"None": math.nan, "none": math.nan}
 _USUAL = 3  # steps that have a metric, after which a step without it lost it
 _OPEN = 64  # steps that are incomplete at a time
@@ -58,8 +58,8 @@ class Joiner:
         """The lines without a number; whether others have one."""
         self._open: dict[int, _Open] = {}
         self._now: int | None = None  # the step that was begun last
-        self._ahead: dict[str, float] = {}  # of the step that the next number begins
-        self._newest: dict[str, int] = {}  # by the first metric of a row
+        self._ahead: dict[str, float] = {}  # metrics of the step with the next number
+        self._newest: dict[str, int] = {}  # newest step by the first metric of a row
         self.last = -1
         """The last returned step."""
         self._always: frozenset[str] | None = None  # metrics of every step so far
@@ -87,7 +87,7 @@ class Joiner:
             step = self._now
         if step is None or step > LARGEST_STEP:
             return []
-        if step <= self.last:  # of a step that was handed out, only a validation counts
+        if step <= self.last:  # only a validation counts for a returned step
             late = {key: value for key, value in self._framework.translate(row).items() if key.startswith("val")}
             return [FormStep(step, late, *place, t)] if late else []
         if (opened := self._open.get(step)) is None:
@@ -177,7 +177,7 @@ class FormReader:
         self._closing = frozenset((*framework.ends, *framework.last))
         self._join = Joiner(framework, before)
         self._bar: tuple[int, int, int] | None = None  # the line of a progress bar, its step and their total
-        self._plain_bar = False  # it has no name, as that of the training; the others are of parts of a step
+        self._plain_bar = False  # a bar without a name, like that of the training; others are for parts of a step
         self.settings: Settings = {}
         self._over = -1  # the last step before the line that ends the training
 
@@ -204,7 +204,7 @@ class FormReader:
             return None
         self._singly = data, end
         prefix = PREFIX.match(data, at)
-        assert prefix is not None  # it also matches the empty text
+        assert prefix is not None  # the pattern also matches empty text
         text = clean_text(block[0][:-1].replace(b"\n" + prefix[0], b"\n"), len(prefix[0]))
         if any(form.hint in text for form, _, _ in self._forms[: self._run]):
             return None
@@ -285,7 +285,7 @@ def _is_part(form: LineForm, match: re.Pattern[str]) -> bool:
     return some and "body" in match.groupindex and "step" not in match.groupindex
 
 
-_compiled = re.compile  # with a cache of its own
+_compiled = re.compile  # not `re.compile`: it has its own cache
 
 
 @functools.lru_cache(maxsize=256)

@@ -39,11 +39,11 @@ PREFIX = re.compile(
 )
 
 # A bar of tqdm, `desc:  40%|████    | 24/60 [00:04<00:06, 5.31it/s, loss=0.3]` or `12it [00:03, 3.4it/s]`, at the start
-# of a line; one in a sentence or a string is none.
+# of a line; a bar inside a sentence or string does not count.
 _BAR_REST = rb"\|[^|\n\r]{0,400}\| *[0-9.kMGT?]{1,12}/[0-9.kMGT?]{1,12}[A-Za-z]{0,3} \[[^\]\n\r]{0,300}\]"
 _BAR_OPEN = rb"it \[[0-9:]{5,9}, [^\]\n\r]{0,300}\]"
 _BAR_HINTS = (b"%|", b"it [")
-_BLANK = rb"(?:\x1b\[[0-9;?]*[A-Za-z]|[ \t](?! ?File \"))*"  # which tqdm puts behind a bar that became shorter
+_BLANK = rb"(?:\x1b\[[0-9;?]*[A-Za-z]|[ \t](?! ?File \"))*"  # tqdm adds it after a shortened bar
 _BAR = re.compile(
     rb"%b(?:[^'\"`|%%\n\r]{0,100}?: ?)? {0,3}(?:[0-9]{1,3}%%%b|[0-9.]{1,12}[kMGT]?%b)%b"
     % (PREFIX.pattern, _BAR_REST, _BAR_OPEN, _BLANK)
@@ -90,8 +90,8 @@ class PieceSplitter:
 
     def __init__(self) -> None:
         self._number = 1
-        self._offset = 0  # where the piece at the end of the last feed starts
-        self._parts: list[bytes] = []  # its bytes
+        self._offset = 0  # start of the piece at the end of the last feed
+        self._parts: list[bytes] = []  # bytes of the piece
         self._room = LONGEST
         self._dropped = 0  # bytes beyond LONGEST, which are only counted
         self._lead: bytes | None = None  # None in the first part of a line
@@ -114,7 +114,7 @@ class PieceSplitter:
             offset += len(line) + dropped + 1
             number += 1
             dropped = 0
-        if tail:  # after the last newline, up to the last carriage return
+        if tail:  # text after the last newline, up to the last carriage return
             self._returns(tail[:-1], number, offset, dropped, pieces)
             offset += len(tail) + dropped
         self._number, self._offset = number, offset
@@ -236,7 +236,7 @@ def clean_line(piece: Piece, hide: Callable[[str], str] = redact) -> Line:
     """The line of a piece, without escapes and the secrets that `hide` hides."""
     number, offset, raw, lead = piece
     prefix = PREFIX.match(raw)
-    assert prefix is not None  # it also matches the empty text
+    assert prefix is not None  # the pattern also matches empty text
     source, pid = writer_of(prefix[0], lead)
     return Line(number, offset, source, hide(clean_text(raw, prefix.end())), pid)
 

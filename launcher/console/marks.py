@@ -41,8 +41,8 @@ def _read(kind: str, tables: Mapping[str, Any]) -> tuple[Mark, ...]:
 _TABLES = tables_of(__file__)
 MARKS, MARKS_INSIDE = _read("start", _TABLES), _read("inside", _TABLES)
 
-STEP_HINT = b"step:"  # of a step line that follows the text of another process
-SAMPLE_LINES = 400  # of a printed sample (prompt and response), at most
+STEP_HINT = b"step:"  # in a step line after text of another process
+SAMPLE_LINES = 400  # maximum lines of a printed sample (prompt and response)
 TROUBLE_HINTS = tuple({hint: None for mark in (*MARKS, *MARKS_INSIDE) for hint in mark.hints})
 """Every line accepted by `reports_trouble` contains one of these."""
 
@@ -115,7 +115,7 @@ def mark_at_start(raw: bytes) -> tuple[Mark, re.Match[bytes]]:
     Further groups: Ray's `prefix`, vLLM's date and time `stamp`, and an empty `text` where the text starts.
     """
     match = _START.match(raw)
-    assert match is not None  # it also matches the empty text
+    assert match is not None  # the pattern also matches empty text
     return _AT_START[match.lastindex], match
 
 

@@ -141,7 +141,7 @@ class LogPager:
 
     def forward(self, start: int) -> Iterator[RawLine]:
         """The line at `start` and the following ones; the last one may lack its newline."""
-        at, head, length = start, b"", 0  # of the incomplete line
+        at, head, length = start, b"", 0  # position, beginning and length of the incomplete line
         while block := self.read(at, BLOCK):
             at += len(block)
             *lines, rest = block.split(b"\n")

@@ -9,7 +9,7 @@ from launcher.console.scanner import Marked, Scanner
 
 # What other programs print, too, or what only stands for a line's form.
 _ANYBODYS = {
-    *("", "printed_data", "sample_begins", "sample_ends", "step"),  # of a step: only with figures
+    *("", "printed_data", "sample_begins", "sample_ends", "step"),  # marks of a step only count with numbers
     *("traceback", "traceback_chained", "traceback_ignored", "exception", "crash", "signal"),
     *("out_of_memory", "cuda_error", "nccl_timeout", "segfault", "core_dump", "disk_full", "write_failed", "preempted"),
 }

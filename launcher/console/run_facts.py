@@ -39,7 +39,7 @@ _FAILED = re.compile(
 )
 _REWARD = re.compile(rb"critic/score/(?:max|min):(?:np\.float64\()?(-?[0-9.]+(?:e[-+]?[0-9]+)?)")
 _METRIC = re.compile(r"(?<![\w/-])([\w/-]{1,80}):(?:np\.float64\()?(-?\d+(?:\.\d*)?(?:e[-+]?\d+)?)(?=\)? - |\)?\s*$)")
-_STEPS = 3  # from which on equal rewards are said
+_STEPS = 3  # steps from which equal rewards are reported
 # An exception in a form that no traceback led to: in a box, behind a head, in a list.
 _NAMED = re.compile(r"(?:^|[\s|│:])(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt)(?:: \S|$)")
 _START = 5000  # lines
@@ -51,7 +51,7 @@ _TROUBLE = (
 )
 """Every line that may report an error contains one of these."""
 _AGAIN = re.compile(r"\[repeated (\d{1,9})x across cluster\]")
-_MANY = 20  # times that an error was printed, from which on it counts although steps were done since
+_MANY = 20  # prints of an error that count even if steps followed
 _VARYING = re.compile(r"0x[0-9a-f]+|\d+")
 _ENGINE_LOAD = re.compile(r"Running: (\d+) reqs?, Waiting: (\d+) reqs?|#running-req: (\d+).*#queue-req: (\d+)")
 
@@ -89,7 +89,7 @@ class RunFacts:
         self._recent: deque[tuple[int, bytes, int]] = deque(maxlen=_RECENT)
         self._repeated: dict[str, tuple[Quote, int]] = {}
         self._measured: list[bytes] = []  # the lines of the first two steps, and of the last
-        self._steps = 0  # with rewards
+        self._steps = 0  # steps with rewards
         self._rewards: set[float] = set()  # the first two different ones
 
     @property

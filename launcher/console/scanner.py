@@ -177,7 +177,7 @@ class Scanner:
         if step is None:
             return None
         whole = self._take_step(line._replace(step=step))
-        if line.mark is not PLAIN:  # it starts its line, so another line may hold its rest
+        if line.mark is not PLAIN:  # it starts its line, so another line may continue it
             self._begun = whole, text
         return whole
 

@@ -140,4 +140,4 @@ def is_trouble(raw: bytes) -> bool:
     return any(reports_trouble(piece[2]) for piece in PieceSplitter().feed(raw + b"\n"))
 
 
-TROUBLE = Wanted(is_trouble, TROUBLE_HINTS)  # as the health rule ERR-1 and the diagnosis find them
+TROUBLE = Wanted(is_trouble, TROUBLE_HINTS)  # the same lines as in ERR-1 and the diagnosis

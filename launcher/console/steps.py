@@ -80,7 +80,7 @@ def read_step(text: str, *, cut: bool = False) -> Step | None:
         if sign in kind:
             entries.insert(0, kind)
         elif kind.lower().startswith("val"):
-            group = "val/"  # its metrics have the names of those of training
+            group = "val/"  # its metrics have the names of training metrics
     elif rest.startswith(" - "):
         if (quick := _quick(rest[3:])) is not None:
             data, three_decimals = quick
@@ -118,7 +118,7 @@ def _three_decimals(entries: list[str]) -> bool:
 def _metrics(entries: list[str], sign: str) -> tuple[dict[str, float], bool]:
     """Values by key, and whether every entry is valid."""
     data: dict[str, float] = {}
-    begun: list[str] = []  # of a key that contains the separator, or words
+    begun: list[str] = []  # start of a key with the separator or with words
     sound = True
     for entry in entries:
         key, _, value = entry.rpartition(sign)

@@ -29,7 +29,7 @@ _FOLDER = re.compile(
     r"|vllm/(?:v1|lora|engine|worker|model_executor)|sglang/srt)/"
 )
 _EGG = re.compile(r"(?<=-packages/)[^/]+\.egg/")
-_FOLDERS = 16  # that are remembered
+_FOLDERS = 16  # maximum number of remembered folders
 
 
 class Owner(IntEnum):
@@ -113,7 +113,7 @@ class Traceback:
         self._start(quote)
 
     def add_indented(self, number: int, text: str, folders: Folders) -> None:
-        """A frame or a line of code."""
+        """Adds a frame or a line of code."""
         self._last_line, self.raised = number, None
         frame = _FRAME.match(text)
         if frame is None:

@@ -93,9 +93,7 @@ def place_of(log: Evidence, error: ErrorLine, above: Quote | None = None) -> Pla
     """The place of an exception, and the settings and versions that its code depends on."""
     text = f"{error.message} {above.text if above else ''}"
     frames = [place for place in error.calls if ":" in place]
-    if (
-        log.framework is not None and (own := error.own_call) in frames
-    ):  # its callers, a trainer of TRL, are not at fault
+    if log.framework is not None and (own := error.own_call) in frames:  # its callers, a TRL trainer, are not at fault
         frames = frames[len(frames) - 1 - frames[::-1].index(own) :]
     raised = error.message.partition(": ")[0]
     last = [f"{place} {error.codes.get(place, '')}" for place in frames[-1:]]
@@ -146,7 +144,7 @@ def _setting(text: str, error: ErrorLine, component: Component | None, facts: Ru
         default = default_of(having[0])
         words = f"{having[0]}={set_[having[0]]}"
         return Setting(having[0], set_[having[0]], words, False, "" if default == "null" else default)
-    alike = {key.rpartition(".")[2]: key for key in facts.settings if not _VERL.match(key)}  # of other trainers
+    alike = {key.rpartition(".")[2]: key for key in facts.settings if not _VERL.match(key)}  # other trainers'
     frames = [place for place in reversed(error.calls) if ":" in place]
     imported = (f"import {'.'.join(each.split('/')[:2]).removesuffix('.py')}" for each in (*_modules(error), *frames))
     near = frames[:_NEAR]

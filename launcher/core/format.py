@@ -8,7 +8,7 @@ from decimal import Decimal
 GIB = 1 << 30
 SHORT_ID = 4  # letters of a run's id that are shown and typed
 _EXPONENT = re.compile(r"e([+-])0*(?=\d)")
-_SMALL = 1e-3  # below, YAML has a number as 3e-4
+_SMALL = 1e-3  # below, YAML writes 3e-4
 
 
 def number(value: float | None, digits: int = 3) -> str:

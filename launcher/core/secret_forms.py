@@ -34,7 +34,7 @@ _KINDS = ("key", "token", "secret", "pass", "pwd", "cred", "bearer", "auth", "co
 _VARIABLES = ("KEY", "TOKEN", "SECRET", "PASS", "PWD", "CRED", "BEARER", "AUTH", "COOKIE", "PAT", "JWT", "DSN", "SAS")
 _FOREIGN = ("contraseña", "密码", "口令", "пароль")
 _OTHERS = ("://", " -", "--", "?", "&", "$", "%2f%2f", "basic ", "bearer", "login", "wandb", "pin:")
-# after one of the kinds: the rest of a name, and what may separate it from a value
+# after one of the kinds: the remaining name, and separators before a value
 _END = (
     r"(?:w(?:or)?[dt]|code|phrase|e|entials?|orization|str|bytes)?s?(?:[_-]?(?:id|[\da-z]))?"
     r"(?:[\"'`\])*\\&:=>|,→(-]|\s+(?:[=:|>\"'→<-]|\S{0,80}\d|is\b|was\b|set\b|\s)|\s*\n)"

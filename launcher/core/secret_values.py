@@ -17,7 +17,7 @@ from string import ascii_letters, digits
 from launcher.core import paths
 from launcher.core.secret_forms import HIDDEN, is_secret
 
-_VALUE = re.compile(r"(?![/~])[^\s'\"]{16,}")  # that is kept; a path is not a secret
+_VALUE = re.compile(r"(?![/~])[^\s'\"]{16,}")  # kept values; a path is not a secret
 _SIGN = re.compile(r"[^A-Za-z0-9_]")
 _ALNUM = "A-Za-z0-9"
 _KEY = 32  # bytes

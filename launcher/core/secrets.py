@@ -16,7 +16,7 @@ _KEY = re.compile(
 )
 _KEY_END = re.compile(r".*-----END [A-Z ]*-----")
 _KEY_BODY = re.compile(r"(?:(?:(?<=\s)|^)[A-Za-z0-9+/]{12,}={0,2}|^[A-Za-z0-9+/]{4,}={0,2})(?=(?:\\n|[\s\"',])*$)")
-_KEY_LINES = 400  # of the longest private key, with the lines of others between its own
+_KEY_LINES = 400  # lines of the longest private key, with other lines in between
 
 
 class Redactor:

@@ -73,7 +73,7 @@ def _measured(text: str) -> str | None:
     from ruamel.yaml.error import YAMLError
     from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, NodeEvent
 
-    sizes: dict[str, int | None] = {}  # of what an anchor names; None while that is read
+    sizes: dict[str, int | None] = {}  # expanded size per anchor; None while it is read
     opened: list[tuple[str | None, int]] = []
     count = 0
     try:
@@ -102,5 +102,5 @@ def _measured(text: str) -> str | None:
             if count > MOST:
                 return f"{place}: expands to more than {MOST:,} values"
     except (YAMLError, ValueError, RecursionError):
-        return None  # its parser reports what is wrong
+        return None  # its parser reports the error
     return None

@@ -22,7 +22,7 @@ from launcher.estimate.sizing import MemoryInputs, PlacedConfig, plan
 from launcher.estimate.trained import Trained
 
 FRESH = int(1.2 * GIB)  # CUDA context and NCCL of the training process before its first pass (H200 runs)
-CONTEXT = int(1.45 * GIB)  # the same with cuBLAS's workspaces and the kernels of all passes
+CONTEXT = int(1.45 * GIB)  # CONTEXT with cuBLAS's workspaces and the kernels of all passes
 PROCESS = int(0.45 * GIB)  # a Python process that imported torch, with its share of Ray's services
 PROCESS_LEAST = int(0.1 * GIB)  # the mean that forks of one process hold for themselves (toy-cpu: 0.06 to 0.16 GiB)
 TRAINER = 3 * GIB  # a worker that trains
@@ -143,7 +143,7 @@ def _phases(sizes: MemoryInputs, total: int | None) -> tuple[Phase, ...]:
     updates = []
     for model in reversed(models):
         others = [part for part, other in zip(idle, models, strict=True) if other is not model]
-        if model is sizes.critic and model.back:  # its pass for the values has emptied the cache
+        if model is sizes.critic and model.back:  # its pass for values emptied the cache
             held = resting
         parts, growth = _updating(sizes, model)
         updates.append(_cached(Phase(f"update {model.name}", (*others, *parts, *rest)), held + growth, total))
@@ -292,7 +292,7 @@ def _host(subject: PlacedConfig, sizes: MemoryInputs) -> tuple[Part, ...]:
         parts.append(Part("trainers and engines", on_node * (TRAINER + engines * ENGINE), False))
     parts.append(Part(f"{counted(count, 'process')} importing torch", count * PROCESS_LEAST, True))
     parts.append(Part("their data, and Ray", count * (PROCESS - PROCESS_LEAST), False))
-    if forks := 2 * int(subject.get("data.dataloader_num_workers", 8) or 0):  # they share what they do not change
+    if forks := 2 * int(subject.get("data.dataloader_num_workers", 8) or 0):  # forks share unchanged memory
         parts.append(Part(counted(forks, "data process"), forks * PROCESS, False))
     return tuple(parts)
 

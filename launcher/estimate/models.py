@@ -31,7 +31,7 @@ class Architecture:
     head_dim: int
     intermediate: int
     vocab: int
-    tied: bool  # one matrix for the embedding and the output
+    tied: bool  # embedding and output share one matrix
     context: int  # max_position_embeddings
     qkv_bias: bool = False
     qk_norm: bool = False

@@ -15,8 +15,8 @@ from launcher.estimate.sizing import MemoryInputs
 PROCESS = int(0.8 * GIB)
 _GRAPHS = int(1.15 * GIB)  # CUDA graphs that a sleeping engine keeps: 0.4 GiB at 135M; else assumed
 _SAMPLED = 6 * 4  # bytes for each row and word while tokens are drawn: copies of the logits in fp32
-_BUFFERS = GIB // 10  # what vLLM counts beside weights, its profile run and KV cache (0.07 GiB in its logs)
-_KEPT = 0.8  # of the profile's peak: what torch holds beyond it when as many rows are written as may be
+_BUFFERS = GIB // 10  # vLLM's memory besides weights, its profile run and KV cache (0.07 GiB in its logs)
+_KEPT = 0.8  # share of the profile's peak that torch holds in addition at the maximum number of rows
 
 
 def weights(plan: MemoryInputs) -> int:

@@ -74,7 +74,7 @@ class MemoryInputs:
     max_num_seqs: int
     max_num_batched_tokens: int
     bucket: int  # bytes in which veRL hands the engine its weights; 0 when they lie elsewhere
-    own_utilisation: float | None  # of engines on GPUs of their own
+    own_utilisation: float | None  # for engines on separate GPUs
     transferred: int  # bytes of both buffers in which weights go to other GPUs
     aside: int  # bytes of weights that separate_async puts aside in host memory
     staged: bool  # weights that were moved off come back as a whole to be sent

@@ -16,11 +16,11 @@ from launcher.preset.schema import FIELDS
 from launcher.verl.config import UTILISATION
 
 SHARE = "rollout.gpu_memory_utilization"
-_STEP, _LEAST, _MOST = 0.1, 0.1, 0.9  # of the engine's share
+_STEP, _LEAST, _MOST = 0.1, 0.1, 0.9  # shares of GPU memory for the engine
 _FAR = 6  # powers of two from the preset, up or down
-_BOLD = 2  # up from the preset in the first probe
+_BOLD = 2  # powers of two above the preset in the first probe
 _SAME = 0.02  # relative: a gain that two equal runs may differ by
-_FULL = 0.97  # of a GPU's memory: more of it may be too much in a later step
+_FULL = 0.97  # share of a GPU's memory; a later step may need the remaining part
 _TOKENS, _MICRO = "ppo_max_token_len_per_gpu", "ppo_micro_batch_size_per_gpu"
 _LOG_PROB_TOKENS, _LOG_PROB = "log_prob_max_token_len_per_gpu", "log_prob_micro_batch_size_per_gpu"
 _OFFLOADS = ((), ("optimizer_offload",), ("param_offload", "optimizer_offload"))

@@ -23,7 +23,7 @@ from launcher.runs.watch.log import Log
 from launcher.runs.watch.steps import steps
 from launcher.search import Words, ranked
 
-_COLUMNS = ("step", "attempt")  # of every table, before the figures
+_COLUMNS = ("step", "attempt")  # first columns of every table
 _NEAR = 3  # metrics that a wrong key may mean
 
 
@@ -52,7 +52,7 @@ Render = Callable[[Table], bytes]
 
 EVENTS = ".tfevents"
 _IN_FOLDER = "events.out.tfevents.ppo-tui"
-_VERSION = "brain.Event:2"  # what the first event of a file of TensorBoard names; readers refuse another
+_VERSION = "brain.Event:2"  # name of the first event in a TensorBoard file; readers refuse other versions
 
 
 def csv_rows(table: Table) -> bytes:

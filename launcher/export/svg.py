@@ -18,7 +18,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 36, 28  # margins: room for labels and ti
 _PLOT_WIDTH, _PLOT_HEIGHT = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
 _LEVELS = 4  # heights of the words at flags, so that neighbors do not touch
 _HEAD = 32  # pixels of the picture's own title
-_HUGE, _TINY = 1e300, 1e-300  # beyond them distances are not finite, or not above 0
+_HUGE, _TINY = 1e300, 1e-300  # limits for finite and positive distances
 _STYLE = (
     "text{font:12px sans-serif;fill:#444}.title{font-weight:bold;fill:#111}.end{text-anchor:end}"
     ".mid{text-anchor:middle}.grid{stroke:#e4e4e4}.axis{stroke:#888}.seam{stroke:#888;stroke-dasharray:3 3}"
@@ -177,7 +177,7 @@ def _scale(low: float, high: float) -> tuple[float, float, list[float]]:
     """A round range around two values, and its two to seven round ticks, distinct in six digits."""
     low, high = (max(-_HUGE, min(value, _HUGE)) for value in (low, high))
     size = max(abs(low), abs(high))
-    if high - low <= max(1e-9 * size, _TINY):  # one value: a range around it
+    if high - low <= max(1e-9 * size, _TINY):  # a single value: a range around it
         around = 0.1 * size if 0.1 * size > _TINY else 0.5
         low, high = low - around, high + around
     rough = max((high - low) / 4 * 0.999, 1e-4 * size)

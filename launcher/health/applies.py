@@ -113,7 +113,7 @@ def _of_framework(fixes: Sequence[Fix], framework: Framework, config: RunConfig)
     settings = framework.settings
     defaults = {settings[name]: value for name, value in framework.defaults.items() if name in settings}
     theirs = {ours: name for name, ours in reversed([*framework.settings.items()])}
-    group = False  # whether a fix before an alternative is left
+    group = False  # whether a fix remains before an alternative
     for fix in fixes:
         group = group and fix.alternative
         kept = (

@@ -27,7 +27,7 @@ from launcher.record.events import LevelChange
 from launcher.record.levels import N_A, OK, WARM, WARN, Level
 from launcher.verl.config import DYNAMIC, Ranges
 
-_JUDGES = (Rule.judge, Declared.judge)  # those without an opinion where a metric that the rule needs is missing
+_JUDGES = (Rule.judge, Declared.judge)  # methods that return no reading if a metric that the rule needs is missing
 
 
 class _Entry:
@@ -37,14 +37,14 @@ class _Entry:
         limits = setup.limits
         reason = kind.not_applicable(setup) if limits.enabled else "disabled in the settings"
         if reason is not None:
-            setup = replace(setup, signals=Signals(setup.config))  # which nobody updates
+            setup = replace(setup, signals=Signals(setup.config))  # signals that are never updated
         self.rule, self.data = kind(setup), rules()[kind.id].of(setup.config.supervised)
         self.state = State(limits.count, limits.window, limits.release)
         self.muted = limits.muted
         self.judged = 0  # the last step with a judgement
         self.without = -1  # the number of metrics logged so far, where one that it needs is not among them
-        self.error: Exception | None = None  # that the rule raised
-        self.off = reason is not None  # by the user, by the configuration, or because the rule failed
+        self.error: Exception | None = None  # the exception that the rule raised
+        self.off = reason is not None  # disabled by the user, the configuration, or a failure of the rule
         if reason is not None:
             self.state.set(0, N_A, reason)
 
@@ -153,14 +153,14 @@ class Checklist:
         self._readers = [each for each in self._entries.values() if type(each.rule).log_line is not Rule.log_line]
         self._watchers = [each for each in self._entries.values() if type(each.rule).tick is not Rule.tick]
         self._interesting = {key for kind in ALL for group in kind.needs + kind.also for key in group}
-        self._logged: set[str] = set()  # of the interesting keys
-        self._names: tuple[str, ...] = ()  # of the last record, as nearly always of the next one
-        self._training = False  # whether it was a training step
+        self._logged: set[str] = set()  # logged keys among the interesting ones
+        self._names: tuple[str, ...] = ()  # keys of the last record, usually equal in the next one
+        self._training = False  # whether the last record was a training step
         self._step = 0
         self._steps = 0
         self._ended = False
         self._code: int | None = None
-        self._checks: list[Check] | None = None  # until something is judged
+        self._checks: list[Check] | None = None  # None until something is judged
 
     def step(
         self, step: int, data: Mapping[str, float], *, t: float | None = None, three_decimals: bool = False

@@ -10,14 +10,14 @@ from launcher.health.frame import Frame
 from launcher.verl.config import ACTOR, BATCH, CRITIC_ALONE, GAMMA, PROMPT, ROLLOUT
 
 Source = Callable[[Frame], float | None]
-_THREE_DECIMALS = 0.0005  # what a printed 0.000 may hide
+_THREE_DECIMALS = 0.0005  # maximum value behind a printed 0.000
 _NOTHING = 0.05  # explained variance
-_MOST = 0.5  # of the range of the scores
+_MOST = 0.5  # share of the score range
 _STILL = 1e-5  # a KL in nats that only an unchanged policy has for long
 _MOVED = 0.005  # a KL in nats that rounding alone does not reach
 _NO_RATE = 1e-9  # 10,000 updates of this size change a weight of 0.02 by less than a thousandth
 _SHORT = 16  # tokens; a limit below that cuts what a stop token would end
-_REACHED = 0.9  # of the advantage that is expected: a dump may lack responses, but not the recorded step
+_REACHED = 0.9  # share of the expected advantage: a dump may lack responses, but not the recorded step
 _OPENING = 3  # steps
 _MODE_SHOWS = 5  # steps in which the metrics show a trainer mode that is not known
 _MODE = "trainer.v1.trainer_mode"

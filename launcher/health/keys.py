@@ -17,7 +17,7 @@ CLIPPED = ("actor/pg_clipfrac",)
 ENTROPY = ("actor/entropy", "actor/entropy_loss")
 KL_COEFFICIENT = ("actor/reward_kl_penalty_coeff", "critic/kl_coeff", "actor/kl_coef")
 POLICY_LOSS = ("actor/pg_loss",)
-TRAINING_LOSS = ("actor/training_loss",)  # of a training without a policy that is sampled
+TRAINING_LOSS = ("actor/training_loss",)  # for a training without a sampled policy
 # The critic's norm has another scale: during critic_warmup, when the actor has none, it must not stand in
 # for it.
 GRADIENT = ("actor/grad_norm",)
@@ -92,8 +92,8 @@ REPEATED = ("responses/repetition",)
 FORMAT_ONLY = ("responses/format_only",)
 DEPENDENCE = ("responses/prompt_dependence",)
 
-SUMMED = ENTROPY + KL_LOSS  # as the losses: by `loss_agg_mode`
-SCALE = {"actor/lr(1e-4)": 1e-4}  # what a value under an old key is multiplied with
+SUMMED = ENTROPY + KL_LOSS  # means like the losses: by `loss_agg_mode`
+SCALE = {"actor/lr(1e-4)": 1e-4}  # factor for values under an old key
 VALIDATION = ("val", "test_score/")  # how their keys start
 _OLD_VALIDATION = ("val/test_score/", "test_score/")
 

@@ -80,7 +80,7 @@ class Metric:
 
     def __init__(self, floor: float = _TINY, sample: float | None = None) -> None:
         self._floor = floor  # a value below has no ratio to another
-        self._sample = sample  # what a share is of: independent ones, such as prompts
+        self._sample = sample  # sample size of a share: independent items, such as prompts
         self.now = math.nan  # the value of this step; nan where it has none
         self.count = 0
         self.smooth = math.nan  # exponential mean over five steps
@@ -88,11 +88,11 @@ class Metric:
         self.made: dict[_Estimate, float] = {}
         self._values: list[float] = []
         self._past: list[float] = []
-        self._old: list[float] | None = None  # those of AGO in their order, from when a rule asks for them
+        self._old: list[float] | None = None  # sorted values of AGO, once a rule needs them
         self._first: list[float] = []
-        self._refused: list[float] = []  # in a row
+        self._refused: list[float] = []  # consecutive refused values
         self._refuse = False
-        self._noise: Noise | None = None  # from when a rule asks for it
+        self._noise: Noise | None = None  # created when a rule needs it
         self._log_noise: Noise | None = None
         self._usual_log_noise: Noise | None = None
 
@@ -203,7 +203,7 @@ class Metric:
     def swing(self, sigmas: float, usual: bool = False) -> float:
         """The factor of a change by `sigmas` standard deviations of the logarithm."""
         noise = self.usual_log_noise if usual else self.log_noise
-        return math.exp(min(sigmas * noise, 700))  # what a float can hold
+        return math.exp(min(sigmas * noise, 700))  # limit of a float
 
     @property
     def known(self) -> int:

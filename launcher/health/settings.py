@@ -13,7 +13,7 @@ from launcher.health.clauses import Values
 from launcher.record.levels import FLAGS
 
 FACTORS = {"sensitive": 0.75, "default": 1.0, "relaxed": 1.5}
-REMOVED = ("stop_behind",)  # in stored runs; nothing reads them
+REMOVED = ("stop_behind",)  # still in stored runs; nothing reads it
 _SWITCHES = ("enabled", "muted", "raise", "release")
 
 

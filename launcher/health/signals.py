@@ -14,9 +14,9 @@ from launcher.verl.config import BATCH, CRITIC_ALONE
 _TELLING = 7  # values from which a smoothed rise is judged
 _JUDGED = 8  # scores from which it is known whether the reward rises or falls
 _NO_KL = 0.001  # nats; estimates of a KL near 0 may be negative
-_ALIKE = 0.15  # of the length of prompts: others may be easier
+_ALIKE = 0.15  # relative change of prompt length beyond which prompts may be easier
 _FEW = 4  # scores at the beginning, that all later ones are above
-_TWO_ERRORS = 2 / 3  # of the difference between the medians of 20 scores and of 50, in sigmas
+_TWO_ERRORS = 2 / 3  # share of the difference between the medians of 20 and of 50 scores, in sigmas
 
 
 class Reward(Metric):
@@ -45,10 +45,10 @@ class Reward(Metric):
         self.peak = math.nan  # the last best that beat the one before it by a step's noise
         self.peak_step = 0
         self.since_peak = 0  # steps
-        self.rises = False  # what changes now pays
+        self.rises = False  # whether the reward rises, so that a change pays
         self.unrewarded = 0  # steps in a row with next to no reward
-        self.flat = True  # whether it has never clearly risen above its first value
-        self.lost = False  # whether REW-1 finds that too much of it is lost
+        self.flat = True  # whether the reward never clearly rose above its first value
+        self.lost = False  # whether REW-1 finds too large a loss
 
     def update(self, step: int, score: float | None, high: float | None, low: float | None) -> None:
         """Takes in one step; a missing score changes nothing."""
@@ -61,7 +61,7 @@ class Reward(Metric):
         self.highest_ever = max(self.highest_ever, score if high is None else high)
         if high is not None and low is not None:
             self._tops.append(high)
-            if high > low:  # where all score the same, the range of scores is as before
+            if high > low:  # with equal scores, the score range stays
                 self._ranges.append(high - low)
         self.span = median(self._ranges) if self._ranges else self.highest(KEPT) - self.lowest(KEPT)
         if self.count == 5:
@@ -182,7 +182,7 @@ class Validation:
         self._low = math.inf
         self._high = -math.inf
         self.count = 0
-        self.fresh = False  # whether this record held a validation
+        self.fresh = False  # whether this record has a validation
         self.best = math.nan  # highest mean of two validations in a row
         self.best_index = 0
         self.best_step = 0
@@ -250,16 +250,16 @@ class Signals:
     def __init__(self, config: RunConfig) -> None:
         self._config = config
         self._models: dict[str, tuple[derived.Source, Metric]] = {}
-        self._fed: list[tuple[derived.Source, Metric]] | None = None  # those that the metrics of a step may feed
-        self._scores: list[str] = []  # of a validation, among these metrics
+        self._fed: list[tuple[derived.Source, Metric]] | None = None  # models that a step's metrics may feed
+        self._scores: list[str] = []  # validation scores among these metrics
         self.reward = Reward()
         self.validation = Validation()
         self._prompt = math.nan  # mean length at the last step
-        self.harm = ""  # what damages the run at this step, in words
+        self.harm = ""  # the run's damage at this step, in words
         self.first_step: tuple[float, float | None] | None = (
             None  # when it began, and the seconds that it usually takes
         )
-        self.written_here: bool | None = None  # of a log that is followed: whether a program here was seen to write it
+        self.written_here: bool | None = None  # whether a local process writes the followed log; None: not followed
 
     def of(self, name: str) -> Metric:
         """The model of a metric of `keys` or `derived`; all rules share it."""

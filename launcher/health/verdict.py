@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from launcher.record.check import Check
 from launcher.record.levels import Level
 
-WARM_STEPS = 20  # before that a run without flags is still warming up
+WARM_STEPS = 20  # number of steps before which a run without flags is warming up
 _BEFORE_OTHERS = ("NUM", "ERR", "LR", "KL", "ENT", "SIG", "REW", "LEN")  # root before symptom
 _TELLING = ("KL-4", "KL-1", "ENT-1", "TRUNC-1", "REW-1")  # worth reading even when all is well
 

@@ -24,7 +24,7 @@ from launcher.core.errors import UserError
 if TYPE_CHECKING:
     import httpx
 
-PORT = 8265  # of the dashboard
+PORT = 8265  # the dashboard's port
 STOP_WAIT = 12  # seconds between SIGTERM and SIGKILL; veRL needs 4 to 5.5, Ray's default is 3
 _PATIENCE = 15.0  # seconds for an answer
 _QUIET = 300.0  # seconds without a line after which a log's connection may be dead
@@ -42,7 +42,7 @@ class Unreachable(UserError):
 class Trouble(Enum):
     """Errors that Ray reports only as text, without a code or type (as of 2.60). Only this class matches the text."""
 
-    NO_AGENT = ("No available agent", "TimeoutError")  # for a while after the start of a cluster
+    NO_AGENT = ("No available agent", "TimeoutError")  # errors for a while after the start of a cluster
     EXISTS = ("already exists",)
     TOKEN = ("InvalidAuthToken", "no authentication token")
     VERSION = ("Version mismatch", "No module named")
@@ -64,8 +64,8 @@ class Job:
     started: float | None = None
     entrypoint: str = ""
     metadata: Mapping[str, str] | None = None
-    ray_id: str | None = None  # by which its actors name it
-    node: str | None = None  # of its command and its log; None until it is placed
+    ray_id: str | None = None  # Ray's id, used by its actors
+    node: str | None = None  # node of its command and log; None until it is placed
 
     @property
     def ended(self) -> bool:
@@ -230,7 +230,7 @@ class Cluster:
         import httpx
 
         if job.node is None:
-            return  # its command has not begun
+            return  # its command has not started
         # `submission_id` alone is refused: "node_id or node_ip must be provided"
         file = f"job-driver-{job.id}.log"
         query: dict[str, str | int] = {"node_id": job.node, "filename": file, "lines": -1, "timeout": _WHOLE}

@@ -81,7 +81,7 @@ class Sampler:
             self._nvml = pynvml
             count = pynvml.nvmlDeviceGetCount()
             for index in range(count):
-                with contextlib.suppress(pynvml.NVMLError):  # one broken GPU hides no other
+                with contextlib.suppress(pynvml.NVMLError):  # a broken GPU does not hide others
                     self._devices += _slices(pynvml, index, visible)
             if not self._devices:
                 why = f"CUDA_VISIBLE_DEVICES hides all {counted(count, 'GPU')}" if count else "NVML finds no GPU"

@@ -25,7 +25,7 @@ from launcher.settings import read_alerts
 MAIL = "sendmail:"
 _SENDMAIL = 20.0  # seconds
 _TITLE, _BODY = 120, 2000  # characters
-_VARIABLE = re.compile(r"\$\{([^}]*)\}")  # one that has no value
+_VARIABLE = re.compile(r"\$\{([^}]*)\}")  # a variable without a value
 
 
 def command(names: Sequence[str]) -> list[str]:

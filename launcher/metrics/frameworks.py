@@ -172,7 +172,7 @@ class Framework:
         known, others = self._plans.get(tuple(row)) or self._plan(tuple(row))
         data = {key: row[name] * scale for key, name, scale in known}
         for key, name in others:
-            if self.own or row[name] - row[name] == 0:  # one that is never judged is not reported either
+            if self.own or row[name] - row[name] == 0:  # metrics that are never judged are not reported either
                 data[key] = row[name]
         return data
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 from launcher.core.format import counted, number
 
 PREFIX = "machine/"
-_BUSY, _TAKEN, _STOLEN = 0.9, 0.2, 0.1  # of all cores: in use, by other programs, by other guests of the hypervisor
-_SLOW = 1.3  # times its usual time that every main stage takes
-_MAIN = 0.05  # of the usual step
+_BUSY, _TAKEN, _STOLEN = 0.9, 0.2, 0.1  # shares of all cores: in use, by other programs, by other guests
+_SLOW = 1.3  # multiple of its usual time that every main stage takes
+_MAIN = 0.05  # share of the usual step
 
 
 class HostLoad(NamedTuple):

@@ -7,7 +7,7 @@ from functools import cache
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-LEVEL = 0.95  # of an interval
+LEVEL = 0.95  # level of an interval
 _POWER = 0.8  # probability that the suggested number of seeds shows a difference
 _BLOCKS = 4  # minimum number of consecutive blocks of steps
 FEWEST = 12  # minimum number of steps
@@ -15,7 +15,7 @@ _INDEPENDENT = 10  # minimum number of effectively independent steps for an exac
 _LOOSE = 8  # factor on the error below that
 _POINTS = 1000  # maximum number of values; more steps are averaged in blocks
 _SCALE = 20  # minimum number of blocks for an autocorrelation
-_GROWTH = 1.4  # from one block length to the next
+_GROWTH = 1.4  # factor from one block length to the next
 _MOST = 50  # maximum number of seeds that is suggested
 
 

@@ -65,7 +65,7 @@ class Merger:
         ready: list[StepRecord] = []
         for step, record in sorted(self._waiting.items()):
             complete = not self._both or (step in self._console and step in self._file)
-            if not complete and 0 <= now - record.t < GRACE:  # below 0: the clock was set back
+            if not complete and 0 <= now - record.t < GRACE:  # negative if the clock was set back
                 break  # later steps wait as well: steps.jsonl is in order
             record.data = merge(self._console.pop(step, None), self._file.pop(step, None))
             del self._waiting[step]

@@ -32,8 +32,8 @@ _NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
 _TURN = re.compile(r"<\|\w+\|>|</s>|^(?:user|assistant|system|human)\b:?\s*$", re.MULTILINE | re.IGNORECASE)
 _EQUAL = 1e-6  # deviation of scores that do not differ
 _RIGHT = 1.0  # the score of a right response, in veRL's own reward functions: a lower one may be a part of it
-_FEW_WORDS, _MANY_WORDS = 1, 5  # beyond what all prompts begin and end with
-_SOLVED, _MISSED, _LAST, _TWICE = 1, 2, 4, 8  # of a prompt: ever, ever, when it was last seen; seen more than once
+_FEW_WORDS, _MANY_WORDS = 1, 5  # words besides the common start and end of all prompts
+_SOLVED, _MISSED, _LAST, _TWICE = 1, 2, 4, 8  # bits per prompt: ever, ever, when last seen; seen repeatedly
 
 Row = Mapping[str, Any]
 

@@ -12,7 +12,7 @@ from launcher.preset.schema import SETTINGS
 from launcher.settings import read_alerts
 
 OPTIONS = {spec.path[1]: spec for spec in SETTINGS.values() if spec.path[0] == "health" and len(spec.path) > 1}
-del OPTIONS["preset"]  # of the limits
+del OPTIONS["preset"]  # the preset of limits is not an option here
 STOPPERS = OPTIONS["stop_on"].choices
 """Rules that may end a run: they are seldom wrong."""
 

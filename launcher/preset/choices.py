@@ -19,7 +19,7 @@ from launcher.verl.config import ACTOR, BATCH, CRITIC, CRITIC_MINI, MINI, N
 from launcher.verl.defaults import NEWEST, leaves, tree
 
 MOST = 200
-_SMALLEST = 1e-4  # above 0 on the scale of 1-2-5
+_SMALLEST = 1e-4  # smallest positive value on the 1-2-5 scale
 
 
 def choices(where: Where, text: str, *, fresh: bool, config: EffectiveConfig, folder: Path) -> list[str]:

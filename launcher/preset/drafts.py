@@ -16,7 +16,7 @@ from launcher.preset.files import find, read_text
 from launcher.preset.standalone import dump
 from launcher.record.info import RunInfo
 
-_MARK = re.compile(r"-[0-9a-f]{4}$")  # of the run that a name is from already
+_MARK = re.compile(r"-[0-9a-f]{4}$")  # id of the run that the name came from
 _CHILD = "# Your preset, made from the shipped preset that it extends.\nextends: {}\n"
 
 

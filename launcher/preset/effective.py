@@ -325,10 +325,10 @@ def for_version(wanted: Settings, version: str, config_name: str | None = None) 
         try:
             name = versions.at(key, version)
         except UserError as error:
-            if fsdp:  # else the table, which is that of FSDP, does not hold
+            if fsdp:  # otherwise FSDP's table does not apply
                 missing.append(error)
             if setting.source in ("override", "field"):
-                named[key] = setting  # of a fork, where what veRL itself lacks may be known
+                named[key] = setting  # of a fork, where keys that veRL lacks may be known
         else:
             added = versions.unlisted(key, version)
             if not fsdp and key.endswith(_COMPILE):  # a block of FSDP; the others read the older key

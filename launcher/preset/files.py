@@ -21,7 +21,7 @@ from launcher.record.info import Edit
 from launcher.verl import versions
 
 _ABOVE: list[Where] = [("extends",), ("recipe",)]  # other files
-_ABOUT = {*_ABOVE, ("description",), ("needs",)}  # of a recipe's file, not settings
+_ABOUT = {*_ABOVE, ("description",), ("needs",)}  # parts of a recipe's file that are not settings
 # beside us, in a checkout as in site-packages: another folder of that name may be first on PYTHONPATH
 _SHIPPED = Path(launcher.__path__[0]).parent / "presets"
 _ORDER = {name: place for place, name in enumerate(FIELDS)}
@@ -350,7 +350,7 @@ def _refusal(layer: Layer, wrong: Sequence[tuple[str, ...]], stacked: Sequence[L
     """The first error in words: the place, the value, the allowed values."""
     entry, name = layer[wrong[0]], ".".join(wrong[0])
     spec = FIELDS.get(name)
-    allowed = spec.allowed if spec else "text"  # of `env`
+    allowed = spec.allowed if spec else "text"  # a value of `env`
     near = nearest(entry.value, spec.choices) if spec and isinstance(entry.value, str) else None
     others = len(wrong) - 1
     more = f" (and {counted(others, 'more error')})" if others else ""

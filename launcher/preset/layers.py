@@ -29,7 +29,7 @@ ROOTS: tuple[str, ...] = tuple(TABLES["roots"])
 """The first parts of veRL's keys."""
 
 _OURS: dict[str, Callable[[], str]] = {
-    "PPO_TUI_CACHE": lambda: str(paths.cache_dir()),  # what ppo-tui builds: the toy's model and data
+    "PPO_TUI_CACHE": lambda: str(paths.cache_dir()),  # ppo-tui's files: the toy's model and data
     "PPO_TUI_REWARDS": lambda: str(inside.BY_PATH),  # reward functions it has
     "PPO_TUI_TOOLS": lambda: str(inside.BY_PATH),  # tools it has
 }
@@ -117,7 +117,7 @@ def _put(layer: Layer, path: tuple[Any, ...], value: Any, place: Place, folder: 
 
 
 def setting(key: str) -> str:
-    """The name of a `KEY=VALUE`'s place in messages."""
+    """The place of a `KEY=VALUE` setting, for messages."""
     return f"setting {key}"
 
 
@@ -125,7 +125,7 @@ def from_setting(text: str, folder: Path) -> Layer:
     """The layer of one `KEY=VALUE`; relative paths start in `folder`. Raises UserError."""
     layer: Layer = {}
     prefix, key, raw = hydra.split(text)
-    source = setting(key)  # not the value: it may be a secret that does not belong here
+    source = setting(key)  # without the value, which may be a secret
     group, _, rest = key.partition(".")
     if key == "extends":
         raise UserError("extends can only be set in a preset file", "use the other preset instead", source)

@@ -11,7 +11,7 @@ from launcher.verl.defaults import NEWEST, life
 
 _NAME = re.compile(r"(?<![\w./-])([a-z_]+(?:\.\w+)+)(?![\w./(]*[/(])(\s?=)?")
 _FIRST = frozenset((*ROOTS, *GROUPS))
-_PARTS = 3  # of a name that is taken for a setting although nothing is assigned to it
+_PARTS = 3  # minimum parts of a name that counts as a setting without an assignment
 
 
 def settings_in(text: str, version: str = NEWEST) -> Iterator[tuple[str, str | None]]:

@@ -95,7 +95,7 @@ def _name(newest: str, version: str) -> str:
     try:
         return versions.at(newest, version)
     except UserError:
-        return newest  # of a plugin, or of a veRL that was not published
+        return newest  # of a plugin, or of an unpublished veRL
 
 
 def _default(key: str, config: Mapping[str, Any], version: str) -> Any:

@@ -130,7 +130,7 @@ class Program(Group):
         configuration folders.
         """
         usual = _CONFIGS.get(self.entry_point or MAIN)
-        path = (self.config_path or "config").removeprefix("./").rstrip("/")  # from the folder of the program
+        path = (self.config_path or "config").removeprefix("./").rstrip("/")  # relative to the program's folder
         if usual is None or path != "config" or self.config_dir:
             return None
         return f"{usual.rpartition('/')[0]}/{self.config_name.removesuffix('.yaml')}" if self.config_name else usual

@@ -20,7 +20,7 @@ from launcher.verl.config import BATCH, MINI
 from launcher.verl.usual import usual_of
 from launcher.verl.versions import newest
 
-_RATE = 0.1  # below, a value is a rate or a coefficient, whose scale is logarithmic
+_RATE = 0.1  # below, a value is a rate or a coefficient with a logarithmic scale
 _ORIGINS: Mapping[Source, str] = {
     "default": "veRL's default",
     "field": "set in the preset",
@@ -64,7 +64,7 @@ def of_log(settings: Mapping[str, str]) -> EffectiveConfig | None:
     return EffectiveConfig(settings=given) if given else None
 
 
-@functools.lru_cache(maxsize=4096)  # where no field has it, a refusal looks for the nearest name
+@functools.lru_cache(maxsize=4096)  # without a field, a refusal searches the nearest name
 def shown_name(key: str) -> str:
     """A key as typed by users: its preset field, or the veRL key without one."""
     try:
@@ -97,7 +97,7 @@ def offers(
         "groups": config.group_based,
         "gpu": not config.on_cpu,
     }
-    found, group = list[Offer](), False  # whether a fix before an alternative is left
+    found, group = list[Offer](), False  # whether a fix remains before an alternative
     for fix in fixes:
         group = group and fix.alternative
         offer = _offer(replace(fix, alternative=group), config, values) if fits.get(fix.fits, True) else None
@@ -132,7 +132,7 @@ def settle(fix: Fix, config: EffectiveConfig, values: Mapping[str, Any] | None =
         if value is not None and value != now and (spec is None or spec.allows(value)):
             edits[key] = Edit(key, now, value)
     batch, mini = edits.get(shown_name(BATCH)), config.whole(MINI)
-    if batch is not None and mini and type(batch.before) is int and batch.before > 0:  # as many updates per step
+    if batch is not None and mini and type(batch.before) is int and batch.before > 0:  # same number of updates per step
         own = max(1, mini * int(batch.now) // batch.before)
         edits.setdefault(shown_name(MINI), Edit(shown_name(MINI), mini, own))
     return tuple(edits.values())
@@ -214,7 +214,7 @@ def moved(change: Change, now: Any, before: Any, usual: tuple[float, float] | No
         return values[0] if values else None
     if change.operation not in ("lower", "raise"):
         return None
-    if isinstance(now, bool) or not isinstance(now, int | float):  # not set: the example that goes furthest
+    if isinstance(now, bool) or not isinstance(now, int | float):  # unset: use the most extreme example
         return values[-1] if values else None
     numbers = [value for value in (before, *values) if isinstance(value, int | float)]
     further = [value for value in numbers if (value < now if change.operation == "lower" else value > now)]

@@ -22,7 +22,7 @@ from launcher.verl.defaults import NEWEST
 NEEDED = ("model.path", "data.train", "data.val")  # veRL's own defaults lead nowhere
 _RESPONSE = 512  # veRL's default of data.max_response_length
 _STARTS_RAY = (f"{RAY}.address", f"{RAY}.num_cpus")
-_FILE_LOGGER = (0, 7, 1)  # before, it loses lines and dies of numpy numbers
+_FILE_LOGGER = (0, 7, 1)  # earlier versions lose lines and fail on numpy numbers
 
 
 OURS = {
@@ -166,7 +166,7 @@ def settings(
         fields = {key: setting for key, setting in fields.items() if key not in _STARTS_RAY}
     wanted = {**fields, **derived, **ours, **_ray(preset, env, experiment), **overrides}
     named, lacking = for_version(wanted, version, preset.program.config_name)
-    known = versions.number(version) <= versions.number(NEWEST)  # what a newer veRL has, `check` reads from it
+    known = versions.number(version) <= versions.number(NEWEST)  # `check` reads the keys of newer versions from veRL
     if lacking and known and preset.program.config is not None and preset.own_verl is None:
         raise UserError("; ".join(each.what for each in lacking), "; ".join(each.hint for each in lacking))
     return named

@@ -47,7 +47,7 @@ def text_of(value: Any) -> str:
     yaml = YAML(typ="safe", pure=True)
     yaml.default_flow_style, yaml.allow_unicode, yaml.width = True, True, 1 << 24
     text = io.StringIO()
-    yaml.dump([value], text)  # in brackets: what they would end gets quotes
+    yaml.dump([value], text)  # in brackets, so that special characters get quotes
     return text.getvalue().strip()[1:-1]
 
 

@@ -28,7 +28,7 @@ def damage(run: RunDir, attempt: int | None, *, settings: bool) -> tuple[str, ..
     """
     written = _stamp(run.run_yaml)
     if written is None and not run.path.is_dir():
-        return ()  # it was removed
+        return ()  # removed meanwhile
     last = run.attempt(attempt) if attempt is not None else run.last_attempt()
     of_attempt: list[tuple[Path, type[Record]]] = [(last.launch, LaunchRecord), (last.exit, Exit)] if last else []
     damaged = [each for path, kind in ((run.note, RunNote), *of_attempt) for each in _of_json(path, kind, _stamp(path))]

@@ -13,7 +13,7 @@ from launcher.core.files import write_atomic
 from launcher.core.yaml_bounds import refusal
 from launcher.record.json import RARE, SCHEMA, Record
 
-_SAVES = re.compile(r"^ +save_every: ([1-9]\d*)$", re.MULTILINE)  # of the preset
+_SAVES = re.compile(r"^ +save_every: ([1-9]\d*)$", re.MULTILINE)  # the preset's interval
 _ON_CPU = re.compile(r"^(?:on_cpu: true|- trainer\.device=cpu)$", re.MULTILINE)  # the latter in version 0.1
 _KEY = re.compile(r"^([a-z_]+):", re.MULTILINE)
 _PLAIN = re.compile(r"\w*name: ((?!(?:null|true|false|yes|no|on|off|y|n)$)[A-Za-z][\w.-]*)", re.ASCII | re.IGNORECASE)
@@ -94,7 +94,7 @@ class RunInfo(Record):
         from ruamel.yaml import YAML
 
         yaml = YAML()
-        yaml.width = 1 << 16  # one argument a line, however long
+        yaml.width = 1 << 16  # one argument per line, of any length
         text = io.StringIO()
         yaml.dump({"schema": SCHEMA, **self.to_json()}, text)
         write_atomic(path, text.getvalue().encode())
@@ -181,7 +181,7 @@ def read_name(path: Path) -> str | None:
 
 def _name(text: str, key: str = "name") -> str | None:
     line = re.search(rf"^{key}: .*", text, re.MULTILINE)
-    if line and (plain := _PLAIN.fullmatch(line[0])):  # as nearly all are; asking YAML takes half a millisecond
+    if line and (plain := _PLAIN.fullmatch(line[0])):  # for nearly all lines; YAML takes half a millisecond
         return plain[1]
     name = ((mapping_of(line[0]) if line else {}) or mapping_of(text)).get(key)
     return None if name is None else str(name)

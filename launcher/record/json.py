@@ -25,8 +25,8 @@ def renamed(old: str) -> dict[str, str]:
 
 
 _MISSING = object()
-_FAULTS: ContextVar[list[str] | None] = ContextVar("faults", default=None)  # of the value that is being read
-_WRONG = (LookupError, TypeError, ValueError, OverflowError)  # what a reader raises for a value of another type
+_FAULTS: ContextVar[list[str] | None] = ContextVar("faults", default=None)  # faults of the value being read
+_WRONG = (LookupError, TypeError, ValueError, OverflowError)  # exceptions of readers for values of other types
 _SCALARS: frozenset[Any] = frozenset({str, int, float, bool, NoneType, dict})
 _LEVELS = {str(level): level for level in Level}
 R = TypeVar("R", bound="Record")
@@ -130,7 +130,7 @@ def written(kind: Any) -> list[Written]:
 
 class _Field(NamedTuple):
     name: str
-    key: str  # what JSON calls it
+    key: str  # its name in JSON
     plain: frozenset[type]  # types of values that need no reading
     read: Read
     required: bool

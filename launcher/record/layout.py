@@ -37,7 +37,7 @@ from launcher.record.process import locked
 
 _HIDDEN = ".new-"
 _SHOWN = 8  # ids of the runs that a word matches
-_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,39}", re.ASCII)  # that a run is given
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,39}", re.ASCII)  # valid names of runs
 _CREATED = re.compile(rb'\{(?:"(?:schema|state|outcome|attempt)":[^,{}\[\]]*,)*"created":(\d+\.?\d*)[,}]')
 _ABANDONED = 60.0  # seconds; one that another start has just made may not have its lock yet
 
@@ -56,7 +56,7 @@ class _In:
         self._attribute = attribute
 
     def __get__(self, folder: _Folder, kind: type) -> Path:
-        joined = folder.__dict__[self._attribute] = folder.path / self._name  # which is found first from now on
+        joined = folder.__dict__[self._attribute] = folder.path / self._name  # found first from now on
         return joined
 
 
@@ -77,7 +77,7 @@ class AttemptDir:
     startup = _In("startup.json")
     ray_token = _In("ray_token")
     spans = _In("spans")
-    save_now = _In("save-now")  # as ppo_tui_inside.plugin.checkpoints looks for it
+    save_now = _In("save-now")  # the name in ppo_tui_inside.plugin.checkpoints
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -15,8 +15,8 @@ from launcher.core.tail import LineTail
 from launcher.record.json import RARE, Record
 from launcher.record.layout import AttemptDir
 
-TRAINER = "trainer"  # its lane
-STEP = "step"  # its timer around a step
+TRAINER = "trainer"  # the trainer's lane
+STEP = "step"  # the trainer's timer of a step
 _NEWEST = 1 << 20  # bytes of each file that are read at first: some steps
 _RUNNING = 1 << 16  # bytes with the begin of the timer that runs
 
@@ -84,7 +84,7 @@ class TimerTail:
 
     def __init__(self, attempt: AttemptDir) -> None:
         self._folder = attempt.spans
-        self._others: set[Path] = set()  # of ranks, replicas and workers
+        self._others: set[Path] = set()  # files of ranks, replicas and workers
         self._tail: LineTail | None = None
         self._open: dict[tuple[str, float], Span] = {}
         self._restarts = 0

@@ -293,7 +293,7 @@ def _maintained(run: RunDir, state: RunState, supervising: bool) -> RunState:
     """
     if not state.live:
         return state
-    if state.state == "queued":  # until its supervisor writes; a run that waits for its turn has no folder
+    if state.state == "queued":  # until its supervisor writes; a run in the queue has no folder
         state = dataclasses.replace(state, state="starting")
     supervisor, silent = state.supervisor, silence(state)
     alive = supervisor is not None and supervisor.alive()

@@ -41,7 +41,7 @@ from launcher.verl.usual import usual_of
 MOST = 24_000
 """Maximum characters of a case file."""
 _TABLES = Path(__file__).with_suffix(".toml")
-_FLAGS = 8  # that are explained
+_FLAGS = 8  # maximum number of explained flags
 _NOTE = 24  # characters of the line that counts what is left out
 
 

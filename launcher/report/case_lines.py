@@ -10,7 +10,7 @@ from launcher.console.search import is_trouble
 
 _BEFORE, _NEAR, _AFTER, _LAST = 400, 4, 6, 12  # lines before a decisive one, next to it, after it, at the end
 _LED = 4500  # characters of the lines of one process that lead to the first decisive one
-_KINDS = 60  # of lines that report trouble
+_KINDS = 60  # maximum kinds of lines that report errors
 _HEAD = re.compile(r"^[A-Z]+ \d\d-\d\d [\d:]{8} \[[^\]]{1,80}\] ")
 _VARYING = re.compile(r"0x[0-9a-f]+|\d+")
 LONGEST = 400  # characters of one line

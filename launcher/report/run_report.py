@@ -71,7 +71,7 @@ class RunReport:
     facts: RunResults
     explanation: Explanation | None
     flags: tuple[LevelChange, ...]
-    marked: tuple[LevelChange, ...]  # those of steps that no later attempt repeated
+    marked: tuple[LevelChange, ...]  # at steps that no later attempt repeated
     changed: tuple[Edit, ...]
     preset: Mapping[str, object]
     gain: Gain | None

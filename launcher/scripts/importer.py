@@ -33,9 +33,9 @@ from launcher.verl.env import interpreter
 _NAMES = {"trainer.experiment_name", "trainer.project_name"}
 """Keys with names for people, in which unknown parts are omitted."""
 
-_OWN_DEFAULTS = ("cluster.storage_units",)  # what suits a single machine; nothing of the training depends on it
+_OWN_DEFAULTS = ("cluster.storage_units",)  # defaults for a single machine, irrelevant for training
 _LISTS = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "VERL_USE_EXTERNAL_MODULES")
-_PLAIN = ("ppo_trainer", "ppo_trainer.yaml")  # what a preset starts from, too
+_PLAIN = ("ppo_trainer", "ppo_trainer.yaml")  # also the start of a preset
 _OPTIONS = {"--config-name": "config_name", "-cn": "config_name", "--config-path": "config_path", "-cp": "config_path"}
 _OPTIONS |= {"--config-dir": "config_dir", "-cd": "config_dir"}
 _FILE = re.compile(r"\.{1,2}/|(?!/)[^\s:$]*\.(?:ya?ml|json|jsonl|py|parquet|txt|jinja|md)\Z")
@@ -229,13 +229,13 @@ def _setting(word: str, folder: Path) -> Layer:
     bare = key.lstrip("+")
     default = EffectiveConfig().get(versions.newest(bare))
     if hydra.parse(value) is None and default is not None and not word.startswith("~"):
-        word = f"++{bare}=null"  # in a field it would mean veRL's default
+        word = f"++{bare}=null"  # null in a field would mean veRL's default
     layer = layers.from_override(word, folder)
     without_usual_loggers(layer)
     try:
         of_layer(layer)
     except WrongValue:
-        if not word.startswith("~"):  # what our field does not take, veRL may
+        if not word.startswith("~"):  # veRL may accept values that our field refuses
             layer = layers.from_override(f"++{word.lstrip('+')}", folder)
         of_layer(layer)
     return layer

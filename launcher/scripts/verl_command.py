@@ -18,12 +18,16 @@ from launcher.scripts.pasted.commands import STARTS
 _SHEBANG = re.compile(r"\A#!\S+(?:[ \t]+(?:ba|z)?sh\b)?")  # a page may have put the whole script on one line
 _PROMPT = re.compile(r"^(\s*)\$ (?=\S)", re.MULTILINE)
 _PYTHON = re.compile(r"(?:\S*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed)")
-_RUNNERS = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch")  # of several processes
+_RUNNERS = (
+    "torch.distributed.run",
+    "torch.distributed.launch",
+    "accelerate.commands.launch",
+)  # start several processes
 _WATCHERS = ("debugpy", "pdb", "cProfile", "viztracer", "coverage", "scalene", "memray", "trace")
 _OVERRIDE = re.compile(r"[+~]{0,2}[A-Za-z_][\w-]*(?:[./@][\w-]+)+=")
 _OF_PPO = re.compile(r"[+~]{0,2}(?:actor_rollout_ref|algorithm|critic)\.")
 _ENV_OPTIONS = ("-e", "--env", "--export")
-_EDITORS = ("sed", "awk", "grep", "perl")  # whose expressions look like settings: s/weight=1/weight=2/
+_EDITORS = ("sed", "awk", "grep", "perl")  # their expressions look like settings: s/weight=1/weight=2/
 _VARIABLE = re.compile(r"[A-Za-z_]\w*=")
 _SBATCH = re.compile(r"^#SBATCH[ \t]+(--?[\w-]+)(?:[= \t]+|(?<=-\w))(\S+)", re.MULTILINE)
 _SLURM = {  # option of sbatch -> the variables that the job gets

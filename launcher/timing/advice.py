@@ -88,7 +88,7 @@ def advise(
     if whole <= 0:
         return ()
     shares = {row.stage: sum(step.get(row.stage, 0.0) for step in stages) / whole for row in rows()}
-    tools = metrics.get(_TOOLS, 0.0)  # of the response that waited longest
+    tools = metrics.get(_TOOLS, 0.0)  # of the longest-waiting response
     if _ROLLOUT in shares and tools > 0:
         waits = min(tools / max(stages[-1].get(_ROLLOUT, 0.0), tools), 1.0)
         shares |= {"tools": shares[_ROLLOUT] * waits, _ROLLOUT: shares[_ROLLOUT] * (1 - waits)}

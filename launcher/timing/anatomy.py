@@ -28,7 +28,7 @@ from launcher.timing.stages import (
 )
 
 KINDS = (TRAINER, "rank", "replica", "agent", "reward")
-_TAIL = 0.25  # of the most requests that a replica had at once: while it has fewer, and no more come, it is the tail
+_TAIL = 0.25  # share of a replica's maximum requests; with fewer, and without new ones, it is the tail
 _CALL = 0.01  # seconds between two calls of a reward function, which are those of its worker
 _OWN_WORK = {OTHER, "data", VALIDATION}  # stages that need no rank
 _ALWAYS = frozenset({ROLLOUT, TAIL, AGENT, REWARD})
@@ -128,7 +128,7 @@ def step_times(spans: Iterable[Span], now: float | None = None) -> list[StepTime
         whole = place + 1 < len(starts)
         open_ = not whole and begins[step].end is None
         if open_ and now is None:
-            continue  # it did not end: the run was stopped, or goes on
+            continue  # without an end: the run was stopped, or continues
         end = starts[place + 1] if whole else now if open_ and now is not None else last
         result.append(step_time(step, starts[place], max(end, starts[place]), open_, parts[place]))
     return result

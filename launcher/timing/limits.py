@@ -22,7 +22,7 @@ from launcher.core.tables import record, tables_of
 from launcher.estimate.models import ModelFacts, facts, table
 from launcher.timing.stages import ROLLOUT, TAIL, UPDATE
 
-_BYTES = 2  # of a weight, key or value: bfloat16
+_BYTES = 2  # bytes per weight, key or value: bfloat16
 VERL_MFU = "perf/mfu/actor"
 FORMULAS = {
     "mfu": "update tokens x (6 N + 12 L H Q T) / (update seconds x GPUs x FLOPs of one)",

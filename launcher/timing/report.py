@@ -159,7 +159,7 @@ class Timing:
         self._now = found[-1] if found and found[-1].running else None
         done = {**self._done, **{each.step: each for each in found if not each.running}}
         kept = sorted(done)[0 if self._whole else -_KEPT :]
-        self._done = {step: done[step] for step in kept}  # at once: the page reads it meanwhile
+        self._done = {step: done[step] for step in kept}  # replaced at once: the page reads it concurrently
         if len(found) > 2:  # the last whole one may still get spans that end after it
             begin = found[-2].start
             self._open = [span for span in closed(self._open) if (span.end or math.inf) > begin]

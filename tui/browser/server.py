@@ -139,7 +139,7 @@ def serve(served: Served, say: Say) -> int:
     """Serves until ctrl+c. `say` receives each link as a line. Raises UserError for a used port."""
     for name in _REMOTE:  # a tab is not at the other end of ssh
         os.environ.pop(name, None)
-    os.environ["TERM"] = "dumb"  # of the tabs: no title and no notification beside what they draw
+    os.environ["TERM"] = "dumb"  # no title and notification besides the tabs' own output
     with _listening(served) as listener:
         GuardedServer(served, listener, say).serve()
     return 0

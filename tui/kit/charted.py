@@ -44,7 +44,7 @@ class ViewLine(Painted):
         return [crop(left, columns)]
 
 
-_PAN = 0.5  # of the window
+_PAN = 0.5  # share of the window
 HEIGHTS: list[tuple[int, str]] = [
     (0, "-sliver"),
     (5, "-tiny"),

@@ -20,8 +20,8 @@ class ListPage(Inspected[ResultT]):
     TABLE: ClassVar[type[LineTable]]
     EMPTY: ClassVar[str] = ""  # is shown when there are no lines
     DETAIL: ClassVar[str]  # id of the `Lines` with the detail
-    DETAIL_ROWS: ClassVar[int] = 0  # of the detail at least
-    DETAIL_SCROLLS: ClassVar[bool] = False  # it takes half of the page
+    DETAIL_ROWS: ClassVar[int] = 0  # minimum rows of the detail
+    DETAIL_SCROLLS: ClassVar[bool] = False  # whether the detail takes half of the page
 
     def row(self, key: str, columns: int) -> Row:
         """The line of a key; its first cell is for the cursor."""
@@ -67,7 +67,7 @@ class ListPage(Inspected[ResultT]):
         self.show_detail()
 
     def on_listing_moved(self) -> None:
-        for scroll in self.query(VerticalScroll):  # of a long detail
+        for scroll in self.query(VerticalScroll):  # for a long detail
             scroll.scroll_home(animate=False)
         if self.inspects:
             self.inspect_soon()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from launcher.runs.watch.reader import RunReader
 
 
-HIDDEN = "-hidden"  # on a widget that has nothing to say
+HIDDEN = "-hidden"  # class of a widget without content
 READ_ONLY = "Read-only: use `ppo-tui` or `ppo-tui attach` to change it"
 _VERBS = {  # action -> what it does to a run
     "stop": Verb.STOP,
@@ -85,7 +85,7 @@ class Page(Offers, Screen[ResultT]):
     """
 
     PAGE_NAME: ClassVar[str] = ""  # begins the header, where there is one
-    ENTRY_NAME: ClassVar[str] = ""  # the same on the page of one entry of a list
+    ENTRY_NAME: ClassVar[str] = ""  # ENTRY_NAME on the page of one entry
     FIELD_ACTIONS: ClassVar[tuple[str, ...]] = ("find", "filter", "ask")  # open a field, in which their key is a letter
 
     left = False
@@ -93,7 +93,7 @@ class Page(Offers, Screen[ResultT]):
     _pending: Callable[[], AwaitComplete] | None = None  # how it closes once no other page covers it
 
     PARTS: ClassVar[tuple[type[Widget] | str, ...]] = ()  # widgets, or selectors, in which late work shows something
-    _called: Mapping[str, str] = MappingProxyType({})  # as the footer shows it
+    _called: Mapping[str, str] = MappingProxyType({})  # as shown in the footer
 
     def called_for(self) -> Mapping[str, str]:
         """Actions suggested by the state, with labels: the footer begins with them."""
@@ -126,7 +126,7 @@ class Page(Offers, Screen[ResultT]):
             return AwaitComplete()
         if self.is_active:
             self.left = not forward
-            self.workers.cancel_node(self)  # its widgets go one by one: nothing may still be shown in them
+            self.workers.cancel_node(self)  # no work may show results while its widgets are removed
             return close()
         if self._pending is None:
             self._pending = partial(self._close, close, forward=forward)

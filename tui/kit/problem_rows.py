@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from launcher.record.problem import Problem
 
 INDENT = 14  # cells before the texts of a page
-_PACKAGES = re.compile(r'^(File ").*-packages/')  # where a library is installed says nothing
+_PACKAGES = re.compile(r'^(File ").*-packages/')  # the install path of a library is irrelevant
 _LEAST = 16  # cells of a text, however narrow the screen is
 
 

@@ -115,7 +115,7 @@ def notice(state: RunState, *, place: bool = True) -> tuple[str, str] | None:
 @lru_cache(1024)
 def lineage(run: Path) -> str:
     """The origin of a run in words of `launcher.runs.watch.run_settings`; run.yaml never changes: it is read once."""
-    from launcher.runs.watch.run_settings import lineage as words  # it writes YAML, which the first frame does not need
+    from launcher.runs.watch.run_settings import lineage as words  # imports YAML, which the first frame does not need
 
     return words(RunInfo.read(RunDir(run).run_yaml).after, glyphs.ARROW)
 

@@ -31,7 +31,7 @@ from launcher.core.secrets import redact
 from launcher.core.text import inert, without_controls
 
 _PASTE, _REPORT = b"\x1b[200~", re.compile(rb"\x1b\[(?:<|[0-9;:]+u)")
-_ESCAPED = re.compile(rb"(?<=\x1b)(?=[^\x1b\[\]OPX^_\x7fbdf0-9])")  # what follows escape, but no sequence or `alt`
+_ESCAPED = re.compile(rb"(?<=\x1b)(?=[^\x1b\[\]OPX^_\x7fbdf0-9])")  # after escape, neither a sequence nor `alt`
 _NOTHING = b"\x1b[?0;0$y"  # the state of a mode that nobody asked for: it ends the escape before it
 _ANSWERS = 0.1  # seconds in which a terminal reports no more
 _FOCUS, _SIZE_QUERY = "\x1b[?1004h", "\x1b[?2048$p"
@@ -58,7 +58,7 @@ class ShellDriver(LinuxDriver):
     def start_application_mode(self) -> None:
         global _driver
         _driver = self
-        if self.exit_event.is_set():  # it comes back
+        if self.exit_event.is_set():  # suspended, not ended
             if self._reader.is_alive():
                 self._reader.join()
             os.read(self._left[0], 1)
@@ -100,7 +100,7 @@ class ShellDriver(LinuxDriver):
     def stop_application_mode(self) -> None:
         self.stop_reading()
         with contextlib.suppress(termios.error):
-            if self._reports:  # those that were under way
+            if self._reports:  # pending reports
                 time.sleep(_ANSWERS)
                 termios.tcflush(self._terminal, termios.TCIFLUSH)
             if self.attrs_before is not None:
@@ -163,7 +163,7 @@ def send(app: App[Any], escape: str) -> None:
     this output comes between two frames and never inside an escape.
     """
     if not app.is_headless and understands() and sys.__stderr__ is not None:
-        with contextlib.suppress(OSError):  # it hung up; the app finds out by itself
+        with contextlib.suppress(OSError):  # hung up; the app detects it itself
             sys.__stderr__.write(escape)
             sys.__stderr__.flush()
 
@@ -213,7 +213,7 @@ def hung_up(descriptors: tuple[int, ...] = (0, 1)) -> bool:
     return any(found & gone for _, found in poll.poll(0))
 
 
-_modes: list[Any] | None = None  # of the terminal, before the screen took it
+_modes: list[Any] | None = None  # the terminal's modes before the screen
 # The end of a sequence that was cut; synchronised output, the mouse, focus, pastes, kitty keys, in-band resize,
 # colours, the other screen and the hidden cursor.
 _REPORTS_OFF = "\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?1004l"
@@ -264,7 +264,7 @@ def _one_line(text: str) -> str:
 @contextlib.contextmanager
 def title_kept() -> Iterator[None]:
     """Restores the terminal's own title at the end."""
-    stream = sys.__stderr__ if understands() else None  # what Textual paints on
+    stream = sys.__stderr__ if understands() else None  # Textual's output stream
     if stream is not None:
         stream.write(PUSH_TITLE)
     try:

@@ -57,7 +57,7 @@ def loss_mode(subject: Subject) -> Findings:
 def estimator(subject: Subject) -> Findings:
     """ALG-4: the advantage estimator is one of this veRL, or the user's own."""
     known = [each.name for each in estimators().values() if subject.at_least(each.since)]
-    known += subject.facts.names.get("estimators", [])  # of an installed fork
+    known += subject.facts.names.get("estimators", [])  # those of an installed fork
     yield from _registered(subject, "ALG-4", ESTIMATOR, estimators(), known)
 
 

@@ -36,8 +36,8 @@ OWN_TRANSFER = f"{ROLLOUT}.checkpoint_engine.custom_backend_module"
 OWN_GPUS = f"{REWARD_MODEL}.enable_resource_pool"
 LEND = f"{TRAINER}.v1.separate_async.hybrid_rollout.enable_switch"
 SEQS = f"{ROLLOUT}.max_num_seqs"
-CALLS = 1000  # at once that Ray lets an engine's actor take, unless max_num_seqs is larger
-CONTROL = 16  # of them that veRL adds to max_num_seqs for itself
+CALLS = 1000  # calls that Ray lets an engine's actor handle at once, unless max_num_seqs is larger
+CONTROL = 16  # calls that veRL adds to max_num_seqs for itself
 RESTORED = ("fsdp", "fsdp2", "veomni", "megatron")
 """Strategies that can save and restore weights."""
 

@@ -20,7 +20,7 @@ def of_registry(rule: Rule) -> Rule:
     """A rule about names that veRL registers: its errors become warnings if the user's code may register them."""
 
     def judged(subject: Subject) -> Findings:
-        own = isinstance(subject.config, Found)  # which may name what its program registers
+        own = isinstance(subject.config, Found)  # the user's program may register names
         return (each for each in rule(subject) if not own or any(map(subject.is_set, each.keys)))
 
     return _doubted(functools.wraps(rule)(judged), lambda subject: subject.registering)

@@ -13,7 +13,7 @@ from launcher.verl.usual import usual_of
 
 LOGGER = f"{TRAINER}.logger"
 STEPS, WARMUP = f"{TRAINER}.total_training_steps", f"{TRAINER}.critic_warmup"
-_MOST = 0.5  # of the steps
+_MOST = 0.5  # share of the steps
 
 
 @of_registry
@@ -76,7 +76,7 @@ def _judged(subject: Subject, optim: str, course: Schedule) -> Findings:
     rates, share = list(course.rates), course.warmup / course.steps
     if share > _MOST:
         warmup, usual = subject.whole(steps), usual_of(subject, ratio)
-        if (warmup or share > 1) and usual:  # else the rule of the ratio finds it
+        if (warmup or share > 1) and usual:  # otherwise the rule of the ratio covers it
             what = f"{steps} is {warmup}" if warmup else f"{ratio} makes {counted(course.warmup, 'step')} of warm-up"
             then = f"{lr} reaches only {number(max(rates))} of {number(course.peak)}"
             then = then if share > 1 else f"the warm-up takes {100 * share:.0f} % of them"

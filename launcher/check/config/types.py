@@ -35,7 +35,7 @@ def types(subject: Subject) -> Findings:
     for key, setting in subject.settings.items():
         value = subject.get(key) if isinstance(setting.value, str) and hydra.refers(setting.value) else setting.value
         if isinstance(value, str) and hydra.refers(value):
-            continue  # what OmegaConf computes is not known here
+            continue  # a value that OmegaConf computes is unknown here
         if value is None or setting.source != "override" or not subject.knows_keys:
             continue  # a field's type was checked when the preset was read
         known, default = defaults.leaf(subject.defaults, key)

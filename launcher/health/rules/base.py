@@ -45,7 +45,7 @@ class Rule:
     also: ClassVar[tuple[tuple[str, ...], ...]] = ()  # more to draw beside the explanation
     reads: ClassVar[tuple[str, ...]] = ()  # the metrics in `models`
     worse: ClassVar[int] = 0  # 1: more of the first metric is worse, -1: less is
-    judges_validations: ClassVar[bool] = False  # whether a validation without a training step is a step for it
+    judges_validations: ClassVar[bool] = False  # whether a separate validation counts as a step
     rate: ClassVar[Callable[..., Reading | None]]  # the opinion on a step by the frame and the metrics in `needs`
 
     def __init__(self, setup: Setup) -> None:
@@ -55,7 +55,7 @@ class Rule:
         self.signals = setup.signals
         self.reward = setup.signals.reward
         self.models = [setup.signals.of(name) for name in self.reads]
-        self.flag = OK  # before this step
+        self.flag = OK  # the level before this step
         self._of_policy = families()[rules()[self.id].family].of_policy and not rules()[self.id].harm
         self._lets_go_elsewhere = setup.limits.releasing != setup.limits.raising
 
@@ -133,8 +133,8 @@ class Rule:
         return [*((levels.get(level, level), side, value) for level, side, value in rungs), *extremes(rungs)]
 
 
-_EXTREME = 100  # times a CRITICAL limit: more than any healthy change
-_SOFTER: Mapping[tuple[bool, bool], Mapping[Level, Level]] = {  # by whether a change pays, and is known to be harmless
+_EXTREME = 100  # multiple of a CRITICAL limit above any healthy change
+_SOFTER: Mapping[tuple[bool, bool], Mapping[Level, Level]] = {  # by (change pays, known to be harmless)
     (False, False): {},
     (True, False): {WARN: NOTICE},
     (False, True): {CRITICAL: WARN},

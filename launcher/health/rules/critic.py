@@ -14,7 +14,7 @@ from launcher.record.levels import CRITICAL, NOTICE, WARN
 _WARM = 20  # the loss falls from its start
 _EXPLAINED_FROM = 31
 _BEGUN = {"own": 5, "risen": 3}  # losses from which it is known whether the first one was only the start
-_RISEN = 1.2  # times the first loss, which one of a critic that learns does not exceed
+_RISEN = 1.2  # multiple of the first loss that a learning critic does not exceed
 _LOSS = Measure(metric=keys.VALUE_LOSS, span=POSITIVE)
 _OPENING = Measure("highest of steps 1 to 3 while the reward has not risen", span=POSITIVE)
 _STAYS = Measure("median of 3 steps", keys.VALUE_LOSS, POSITIVE)
@@ -32,7 +32,7 @@ class CriticFit(Rule):
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self._once = False  # whether the critic has ever explained something
+        self._once = False  # whether the critic ever explained something
         self._own_limit = "own"
 
     def rate(self, frame: Frame, x: float) -> Reading:

@@ -39,7 +39,7 @@ class _Compared:
         self._measure = Measure(figure.words, keys, (0.0 if positive else -math.inf, figure.most), figure.fixed)
         self._itself = self._measure._replace(words="")
         limits = () if figure.unit else (setup.limits.raising, setup.limits.releasing)
-        self._fixed = {id(each): self._rungs(each) for each in limits}  # those that do not move with the run
+        self._fixed = {id(each): self._rungs(each) for each in limits}  # limits that do not move with the run
 
     def clause(self, x: float, limits: Values, rule: Rule) -> Clause:
         figure = self.figure
@@ -137,7 +137,7 @@ class _Named(dict[str, _Value]):
     def __init__(self, rule: Declared, frame: Frame, found: _Values) -> None:
         super().__init__((each.figure.limit, _Value(x)) for each, x in found)
         self._rule, self._frame, self._first = rule, frame, found[0][0].metric
-        self.unknown = False  # whether something was asked for that the step does not have
+        self.unknown = False  # whether the step lacks a requested value
 
     def __missing__(self, name: str) -> _Value:
         if not name.isupper():

@@ -18,7 +18,7 @@ _ENTROPY = Measure(metric=keys.ENTROPY)
 _MIDDLE, _SMOOTH = (Measure(words, keys.ENTROPY, POSITIVE) for words in ("median of 3 steps", "smoothed"))
 _LOWEST = _SMOOTH._replace(fixed=True)
 _ROUNDED = 1.001
-_BABBLE = 1.3  # times the first entropy: near the top of what it can be, and not from the beginning
+_BABBLE = 1.3  # multiple of the first entropy: near the maximum, but not from the start
 
 
 def _highest(setup: Setup) -> float:
@@ -48,7 +48,7 @@ class EntropyCollapse(Rule):
         if entropy.count < _FEWEST:
             return warming(_FEWEST - entropy.count)
         now, count = entropy.then(0), entropy.count
-        spans = _SPANS if count >= 8 else {count - 3: "ratio_5"}  # from the first values
+        spans = _SPANS if count >= 8 else {count - 3: "ratio_5"}  # ratios to the first values
         falls = [(then, span, ratio) for span, ratio in spans.items() if (then := entropy.then(span)) > _NOTHING_LEFT]
         smooth, start = entropy.smooth, entropy.origin if entropy.settled else None
 

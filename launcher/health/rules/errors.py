@@ -15,7 +15,7 @@ from launcher.record.fix import Fix
 from launcher.record.levels import CRITICAL, NOTICE, WARN, Level
 
 _PREFIX = re.compile(r"(?:\([^()]*\bpid=\d+[^()]*\)\s*)+")
-_LOGGED = re.compile(r"[A-Z]+ \d{2}-\d{2} [\d:]{8} \[[^\]]{1,80}\] ")  # what vLLM writes before each line
+_LOGGED = re.compile(r"[A-Z]+ \d{2}-\d{2} [\d:]{8} \[[^\]]{1,80}\] ")  # vLLM's line prefix
 _JOB = "Error executing job"
 _TABLES = tables_of(__file__, "errors.toml")
 _EXCEPTION, _HEADING = (re.compile(_TABLES[name]) for name in ("exception", "heading"))
@@ -24,7 +24,7 @@ _LEVELS = [
     for level, name in ((CRITICAL, "fatal"), (WARN, "suspect"))
 ]
 _KNOWN = [(name, re.compile(pattern)) for name, pattern in _TABLES["advice"].items()]
-_LAST_WORDS = "Final validation metrics"  # of veRL's trainers, before they end
+_LAST_WORDS = "Final validation metrics"  # last output of veRL's trainers
 _LONGEST = 200  # characters of a message
 _SINCE = (
     (WARN, Measure("steps since a suspicious line", span=POSITIVE)),
@@ -43,7 +43,7 @@ class LogErrors(Rule):
         self._headed = False  # the exception of a heading is still to come
         self._message = ""
         self._cause: str | None = None
-        self._trained = False  # to the end: what comes now is no error of training
+        self._trained = False  # after its end, errors are not training errors
         self._last = setup.config.total_steps or math.inf
 
     def fixes(self) -> Sequence[Fix]:

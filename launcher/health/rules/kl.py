@@ -13,7 +13,7 @@ from launcher.health.rules.base import Rule, Setup, extremes, warming
 from launcher.health.state import Reading
 from launcher.record.levels import CRITICAL, NOTICE, SERIOUS, WARN
 
-_BEYOND_NOISE = 2  # times the noise of the KL, from which a rise counts
+_BEYOND_NOISE = 2  # multiple of the KL's noise from which a rise counts
 _FIXED, _USUAL = Measure(metric=keys.KL, fixed=True), Measure(metric=keys.KL)
 _RISE = Measure("KL rise", span=POSITIVE)
 

@@ -74,7 +74,7 @@ class TruncatedResponses(Rule):
 
     def rate(self, frame: Frame, x: float) -> Reading:
         (cut,) = self.models
-        settled = cut.known >= FIRST  # before that nothing is usual yet, but the first steps are known
+        settled = cut.known >= FIRST  # before, nothing is usual yet, but the first steps are known
         before, left = min(cut.low, cut.start), self._left(cut)
         now, usual = cut.now, cut.usual if settled else before
         needed = 5 if self.config.response_limit else 10  # without the limit, the longest so far may be far below it

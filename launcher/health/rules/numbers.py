@@ -54,7 +54,7 @@ def _counts(training: int = 0, skipped: int = 0, others: int = 0) -> Sequence[Cl
 
 def _by_design(key: str, frame: Frame) -> bool:
     """Whether veRL marks the metric as invalid at this step, or it is a correlation of constants."""
-    correlation = key.endswith("pearson_corr")  # not defined where all probabilities are equal
+    correlation = key.endswith("pearson_corr")  # undefined if all probabilities are equal
     if not key.startswith("training/rollout_probs_diff_") and not correlation:
         return False
     return frame.get(keys.PROBS_VALID) == 0 or (correlation and frame.get(keys.PROBS_DIFF) is not None)

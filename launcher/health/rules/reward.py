@@ -58,7 +58,7 @@ class RewardDrop(Rule):
             )
 
         slowly = below("lasting")
-        unrecovered = (CRITICAL, *slowly[0][1:])  # what is a WARN, for all of the last steps
+        unrecovered = (CRITICAL, *slowly[0][1:])  # WARN limits, for all of the last steps
         return [
             (reward.smooth, below("sigmas"), _SMOOTH),
             (reward.lasting, slowly, _MEAN),
@@ -159,7 +159,7 @@ class Signal(Rule):
     def _missing(self, limits: Values, case: str, among: float) -> Sequence[Clause]:
         """Consecutive steps without signal; at a step with signal, the run of such steps before it."""
         missing = ladder(limits, case)
-        if case == "had":  # where flat steps are common, a few in a row are chance
+        if case == "had":  # if flat steps are common, a few in a row are chance
             share = math.log((self._flat + 0.5) / (self._flat + self._had + 1))
             missing = rungs(limits, ">=", lambda at: max(at["had"], math.log(at["chance"]) / share), FLAGS)
         return [(self._run, missing, _IN_A_ROW), (among, ladder(limits, "mostly"), _AMONG)]

@@ -44,9 +44,9 @@ class StepTime(Rule):
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self._time, self._cost = Metric(), Metric()  # of a step, and per token
+        self._time, self._cost = Metric(), Metric()  # time per step, and per token
         self._stages = {(f"timing_s/{name}",): Metric() for _, names in PARTS for name in names}
-        self._host_first = False  # whether the last slow step was slow as a whole, for all that is known of the host
+        self._host_first = False  # whether the last slow step was slow as a whole, as far as the host is known
 
     def fixes(self) -> Sequence[Fix]:
         advice = super().fixes()
@@ -57,7 +57,7 @@ class StepTime(Rule):
         core = None if whole is None else self._core_time(frame, whole)
         if whole is None or core is None or core <= 0:
             return None
-        if frame.count == 1:  # it pays for compilation and caches
+        if frame.count == 1:  # includes compilation and caches
             return warming(FIRST + 1)
         tokens, time, cost = self._generated(frame), self._time, self._cost
         time.see(core)
@@ -140,7 +140,7 @@ class _MemoryRule(Rule):
     place: ClassVar[str]
     ceiling: ClassVar[float]  # share at which the creep is over
     words: ClassVar[str]
-    own_only: ClassVar[bool] = False  # whether growth counts only where it is known to be the run's
+    own_only: ClassVar[bool] = False  # whether growth counts only if it is known to be the run's
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -149,7 +149,7 @@ class _MemoryRule(Rule):
         self._between = _BETWEEN._replace(than=100 * self.limits.raising["notice.sampled"])
         self._last: deque[float] = deque(maxlen=3 * _THIRD + 1)
         self._count = 0
-        self._own = False  # whether `_last` is of the run alone
+        self._own = False  # whether `_last` is the run's memory alone
         self._full_since: float | None = None
         self._full_for = 0.0  # seconds at most, between the last step and this one
 
@@ -272,7 +272,7 @@ class Stall(Rule):
 
     def judge(self, frame: Frame) -> Reading:
         if frame.t is not None:
-            if self._last_step is not None and frame.t > self._last_step:  # else they were read at once
+            if self._last_step is not None and frame.t > self._last_step:  # otherwise they were read at once
                 self._gaps.append(frame.t - self._last_step)
             self._last_step = self._waiting_since = frame.t
         return self.compare(f"step {frame.step} finished", lambda limits: self._silence(limits, 0.0))

@@ -14,7 +14,7 @@ from launcher.record.levels import FLAGS, NOTICE, WARM, WARN
 
 _OF_SAMPLES = "LONGER_PAYS", "TRUE_ANSWERS"
 _BEGUN = 3  # values from which the beginning is known
-_WHY = {  # by whether another opinion confirms the reward, and whether it is that of the samples
+_WHY = {  # by (whether a second opinion confirms the reward, whether it comes from the samples)
     (None, False): "; no acc, audit or validation shows whether answers improve",
     (False, False): "; accuracy, audit and validation do not rise",
     (False, True): "; of responses to one prompt the longer ones score higher, and no more of them are right",
@@ -70,7 +70,7 @@ class RewardHacking(Rule):
         self._validations = 0
         self._apart: Clause = (math.nan, (), Measure())  # held from one validation to the next
         self._flat: Clause = (math.nan, (), Measure())
-        self._gained = self._rose = 0.0  # by validation, and by the training reward meanwhile
+        self._gained = self._rose = 0.0  # gains of validation, and of the training reward meanwhile
         self._true = False  # whether validation confirms the reward
         self._paid = 0.0  # the most that longer responses to one prompt have paid, smoothed
 

@@ -82,7 +82,7 @@ class Worker(NamedTuple):
         from ray._raylet import Config
 
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        os.setpgid(0, 0)  # as Ray's own workers
+        os.setpgid(0, 0)  # like Ray's own workers
         for target, file in enumerate(self.files):
             os.dup2(file, target)
             os.close(file)
@@ -90,7 +90,7 @@ class Worker(NamedTuple):
         os.environ.clear()
         os.environ.update(self.env)
         Config.initialize("")  # reads Ray's variables again
-        numpy.random.seed()  # not the numbers that all other workers draw; Python does so by itself
+        numpy.random.seed()  # different from other workers' numbers; Python's `random` does this itself
         sys.argv = list(self.argv)
         sys.path[0] = str(Path(self.argv[0]).parent)
         runpy.run_path(self.argv[0], run_name="__main__")
@@ -189,7 +189,7 @@ def understand(words: Sequence[str], env: Mapping[str, str]) -> tuple[Sequence[s
     if options.get("--language") != "PYTHON" or prepared or python != sys.executable or not argv[0].endswith(".py"):
         return None
     added = context.get("env_vars") or {}
-    if any("$" in value for value in added.values()):  # which Ray would replace
+    if any("$" in value for value in added.values()):  # Ray would replace them
         return None
     wanted = {**env, **added}
     read = (name for name in wanted if name == _JOB or name.startswith(READ_AT_IMPORT))

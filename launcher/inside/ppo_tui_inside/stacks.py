@@ -23,9 +23,9 @@ from typing import Any
 
 FOLDER = "stacks"
 SIGNAL = 43  # a real-time signal of Linux, which neither veRL, Ray, vLLM nor SLURM use
-_FRAMES = 100  # of a stack
+_FRAMES = 100  # frames per stack
 _DEEPEST, _MOST = 40, 100  # frames of a coroutine, coroutines
-_RECORDERS = ("_dump_fr_trace_json", "_dump_nccl_trace_json")  # of gloo and of NCCL; a torch for CPUs has no second
+_RECORDERS = ("_dump_fr_trace_json", "_dump_nccl_trace_json")  # gloo's and NCCL's; a torch for CPUs lacks the second
 _file: Any = None  # faulthandler writes to its descriptor
 
 
@@ -71,7 +71,7 @@ def _attach(folder: Path) -> None:
 
 def _answer(pipe: Path) -> None:
     with contextlib.suppress(OSError):
-        asked = os.open(pipe, os.O_RDWR)  # as a writer too, so that it never ends
+        asked = os.open(pipe, os.O_RDWR)  # also opened for writing, so that it never ends
         while os.read(asked, 64):
             answer = pipe.with_suffix(".new")
             answer.write_text(json.dumps(state()))
@@ -126,7 +126,7 @@ def tasks() -> list[list[str]]:
             if frame is not None:
                 frames.append(f"{frame.f_code.co_filename}:{frame.f_lineno} {frame.f_code.co_name}")
             inner = getattr(waits, "cr_await", None) or getattr(waits, "gi_yieldfrom", None)
-            if type(inner).__name__ == "coroutine_wrapper":  # between a coroutine of Ray's and one of Python's
+            if type(inner).__name__ == "coroutine_wrapper":  # between Ray's coroutines and Python's
                 inner = next(iter(gc.get_referents(inner)), None)
             waits = inner
         if frames and frames[::-1] not in found:

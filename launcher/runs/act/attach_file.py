@@ -20,7 +20,7 @@ from launcher.runs.supervise.spawn import kept, spawn_supervisor, write_launch
 from launcher.runs.watch.log import names_verl, newest
 from launcher.runs.watch.tracker_files import is_tracker
 
-_KINDS = ("trainer_state.json", "*.log", "*.out", "*.txt", "*.jsonl", "*.csv")  # of a log in a folder
+_KINDS = ("trainer_state.json", "*.log", "*.out", "*.txt", "*.jsonl", "*.csv")  # log files in a folder
 _FOLDERS = ("", "*/", "*/*/")
 Wait = Callable[[str, float], None]
 _SHARE = 10  # a log without a step is left alone for so many times as long as it took to read

@@ -75,7 +75,7 @@ def _follow(cluster: Cluster, job: Job, id: str | None) -> RunDir:
     name = str(metadata.get("name") or job.id)
     preset, keys, versions = (metadata.get(part) for part in ("preset", "keys", "versions"))
     settings = dict(keys) if isinstance(keys, dict) else {}
-    settings["trainer.logger"] = ["console"]  # its other files lie on the cluster
+    settings["trainer.logger"] = ["console"]  # its other files are on the cluster
     now, started = time.time(), job.started
     with appearing(name, id) as (run, hidden):
         info = RunInfo(

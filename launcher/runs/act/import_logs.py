@@ -148,6 +148,6 @@ def preset_of(log: Log) -> Resolved:
     for event in (event for chunk in log.text() for event in reader.feed(chunk)):
         if isinstance(event, ConfigDump):
             return from_config(event.keys, (log.console or log.path).absolute().parent)
-        if isinstance(event, StepLine):  # it is printed before the first one
+        if isinstance(event, StepLine):  # printed before the first step
             break
     return Resolved()

@@ -27,7 +27,7 @@ from launcher.runs.supervise.spawn import detached, wake_queue
 from launcher.runs.watch.turns import Turn
 
 TRIES = 3  # processes that may end without a result
-_CPUS, _MEMORY = 2, 3 << 30  # of each check: it imports torch
+_CPUS, _MEMORY = 2, 3 << 30  # per check: it imports torch
 _MOST = 8
 
 
@@ -98,7 +98,7 @@ def main() -> None:
             traceback.print_exc()
         found = Checked(refused=reason_of(error))
     replace(found, tries=before.tries, ended=time.time()).save(id)
-    wake_queue()  # where the process that started this one was killed
+    wake_queue()  # if the process that started this one was killed
 
 
 if __name__ == "__main__":

@@ -31,8 +31,8 @@ from launcher.runs.watch.turns import Turn, arrange, look, turns
 from launcher.verl import hydra
 
 POLL = 1.0  # seconds between two looks for what no supervisor tells
-SOON = 0.3  # the same while a check or a start is under way
-STARTS = 16  # at a time; each waits for the first sign of life of a supervisor
+SOON = 0.3  # seconds while a check or a start runs
+STARTS = 16  # parallel starts; each waits for a supervisor's first sign of life
 
 
 def add(
@@ -114,7 +114,7 @@ class _Work:
 
     checkers: Checkers
     starters: Executor
-    starts: dict[str, Future[None]] = field(default_factory=dict)  # by the id of the entry
+    starts: dict[str, Future[None]] = field(default_factory=dict)  # by entry id
 
     def step(self) -> float:
         """Starts due entries and checks unchecked ones. Returns the seconds until the next poll, 0 for none."""

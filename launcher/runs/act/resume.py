@@ -63,13 +63,13 @@ def _resume(run: RunDir, settings: Sequence[str], narrate: Narrate, step: int | 
     plan = Plan(restore(info.of_preset, info.preset or {}, settings), tuple(settings), checkpoint=folder)
     _refuse_complete(run, step, plan.loaded.preset.trainer.steps, state, settings)
     preflight = plan.admit(narrate, force=force, prepare=False)
-    for left in map(run.attempt, run.attempt_numbers()):  # by a killed resume, before it was the run's
+    for left in map(run.attempt, run.attempt_numbers()):  # left by a killed resume, before the attempt was the run's
         if state.attempt is not None and left.number > state.attempt and not left.console.exists():
             discard(left.path)
     attempt, written = run.add_attempt(), run.events.stat().st_size if run.events.exists() else 0
     try:
         launch = plan.launch(folders_of(run, attempt), info.id or run.id)
-        control.take(run)  # what was asked of the attempt that ended is not meant for this one
+        control.take(run)  # requests to the ended attempt do not apply to this one
         note_force(run, preflight)
         EventLog(run.events).add(Action("resume", step=step, settings=plan.changes))
         # last, because state.json makes the attempt the run's

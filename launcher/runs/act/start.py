@@ -128,7 +128,7 @@ def start(
         narrate(f"{loaded.name} is your preset {loaded.path}, which hides the shipped one")
     if preflight is None:
         preflight = plan.admit(narrate, force=force)
-    check_health(loaded.preset.health)  # also of a preset that waited in the queue
+    check_health(loaded.preset.health)  # also for a preset from the queue
     with appearing(plan.name or loaded.name, id) as (run, hidden):
         attempt, now = hidden.add_attempt(), time.time()
         launch = plan.launch(folders_of(run, run.attempt(attempt.number)), run.id)

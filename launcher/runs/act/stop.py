@@ -118,7 +118,7 @@ def _recorded(run: RunDir, attempt: AttemptDir | None) -> str:
     """The state recorded by the next supervisor, or in exit.json if that takes longer."""
     state, deadline = ended(run), time.monotonic() + STOP_PATIENCE
     record = attempt.read_exit() if attempt is not None else None
-    while state.live and record is None and time.monotonic() < deadline:  # of a job
+    while state.live and record is None and time.monotonic() < deadline:  # for a job
         time.sleep(0.2)
         state = kept(run)
     return record.state if state.live and record is not None else state.state

@@ -27,7 +27,7 @@ from launcher.record.state import Rollout, RunState, TrackedRun
 from launcher.runs.judge.sink import Sink
 
 RECENT = 20  # steps whose durations carry the ETA
-_PAUSE = 10  # times the median: longer is a pause, not the pace
+_PAUSE = 10  # multiple of the median; longer is a pause, not the pace
 _ERRORS = 1000  # lines before the first step that a checklist made anew is shown; a console may scream
 _GAP = 1.0  # seconds between two timers that are a phase of their own
 _BY_LINES = TIMED | {"update": tuple(timer for phase in TRAINING for timer in TIMED[phase])}
@@ -60,8 +60,8 @@ class Monitor:
         before: int | None = None,
     ) -> None:
         self._joined = framework is not None and not file_logger  # a step comes again only from another attempt
-        self.written_here: bool | None = None  # of a log that is followed: whether a program here was seen to write it
-        self._phases = framework is None or framework.own  # those of another framework are not known
+        self.written_here: bool | None = None  # whether a local process writes the followed log; None: not followed
+        self._phases = framework is None or framework.own  # other frameworks' phases are unknown
         self.phase = "config" if self._phases else ""
         self.phase_since: float | None = None
         self._first_step: float | None = None  # when its rollout began
@@ -87,9 +87,9 @@ class Monitor:
         self._history: list[StepRecord] = []
         self._durations: deque[float] = deque(maxlen=RECENT)
         self._last_t: float | None = None
-        self._trained_in: deque[float] = deque(maxlen=RECENT)  # the same without validation and saving
-        self._taken: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))  # by phase
-        self._spent: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))  # by timer
+        self._trained_in: deque[float] = deque(maxlen=RECENT)  # durations without validation and saving
+        self._taken: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))  # seconds by phase
+        self._spent: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))  # seconds by timer
         self._timer: Span | None = None
         self.stood_still = 0.0  # when a reason was found why nothing happens: the step of that time shows no pace
         self._timed = False  # the trainer's spans show where the run is

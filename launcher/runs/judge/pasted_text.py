@@ -78,7 +78,7 @@ def explain(text: str) -> PastedReading:
         return PastedReading("", None, command, compared(parts.versions))
     log = [text.encode()]
     found = diagnose(log, framework=framework)
-    if found.cause == "running":  # of a log people paste the part with the error, not the end
+    if found.cause == "running":  # people paste the part of a log with the error, not the end
         found = errors_so_far(log, framework) or found
     config = of_log(found.settings)
     with contextlib.suppress(UserError):  # a value that no preset can have

@@ -46,7 +46,7 @@ def main() -> None:
         # only noted: a handler runs in the middle of anything, such as writing state.json
         signal.signal(signal.SIGTERM, lambda *_: setattr(supervisor, "terminated", True))
         supervisor.supervise()
-        if not supervisor.retried:  # what waits would take its GPUs
+        if not supervisor.retried:  # queued runs would take its GPUs
             with contextlib.suppress(Exception):  # a full disk, a damaged queue: the next command looks again
                 wake_queue()
     except Exception:

@@ -89,7 +89,7 @@ class ConsoleLimit:
         try:
             if self._most is not None:
                 gap.limit(self._console, self._most)
-        except FileNotFoundError:  # it may have been removed
+        except FileNotFoundError:  # removed meanwhile
             pass
         except OSError as error:
             self._most = None
@@ -162,7 +162,7 @@ class DiskSink(Sink):
 
     def health(self, changes: Iterable[LevelChange], t: float) -> None:
         for change in changes:
-            if change.notable:  # that a rule began to judge is no event
+            if change.notable:  # a rule that starts to judge is not an event
                 self._events.add(change, t)
                 if self._on_change is not None:
                     self._on_change(change, t)

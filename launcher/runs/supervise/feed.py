@@ -92,7 +92,7 @@ class Feed:
         self._sampling = sampling(run, attempt, launch, guard)
         self._responses = ToldByResponses(run, attempt, guard)
         self._host: deque[HostSample] = deque(maxlen=_LAST)
-        self._loads: list[HostLoad] = []  # since the last step
+        self._loads: list[HostLoad] = []  # loads since the last step
         self._disk: MachineSample | None = None  # the last sample that has one
         self._held: list[int] = []  # bytes of the run's processes, sampled since the last step
         self._past = CatchingUp(run, attempt, of.events, on_alert) if of.before else None
@@ -118,7 +118,7 @@ class Feed:
         self._timers = TimerTail(attempt)
         self._console_limit = ConsoleLimit(attempt.console, lambda text: of.events.add(Note(text)))
         self.behind, self._judging, self._looks = False, False, 0  # more is printed than read, and read than judged
-        self._hung, self._low_disk = False, LowDisk()  # that sampling hangs was told; a disk with little room
+        self._hung, self._low_disk = False, LowDisk()  # whether hanging samples were reported; a disk with little space
 
     @property
     def catching_up(self) -> bool:
@@ -143,7 +143,7 @@ class Feed:
         with self._guard("checkpoints"):
             self.keeper.took(earlier)
         self.monitor.history(earlier)
-        for action in read_kind(self._of.run.events, Action):  # what the user muted
+        for action in read_kind(self._of.run.events, Action):  # the user's muted rules
             self.mute(action.verb, action.rule)
 
     def mute(self, verb: str, rule: str | None) -> None:
@@ -156,7 +156,7 @@ class Feed:
         """Reads the output since the last poll; only a part of endless output, so that stop requests are noticed."""
         self._now = now = self._past.since if self._past and self.catching_up else clock.now()
         for _ in range(0 if self._judging else _AT_ONCE):
-            self.behind, passed = False, self._console.passed  # not behind either where reading fails
+            self.behind, passed = False, self._console.passed  # also not behind if reading fails
             chunk, lines = self._console.read(), self._metrics.read()
             self.behind = bool(chunk or lines)
             with self._guard("console"):

@@ -40,7 +40,7 @@ _LOOK = 0.5  # seconds between two looks at the log
 _SHARE = 10  # a log that is read anew is left alone for so many times as long as that took
 _QUIET = 10.0  # seconds without growth after which its writers are looked for
 _FORSAKEN = 86400.0  # seconds without growth after which a log that nobody was seen to hold open has ended
-_DONE = 600.0  # the same where the last step is in it
+_DONE = 600.0  # seconds if the log has its last step
 _REST = 2.0  # seconds in which a short log is read to its end after a stop
 _FEW = 5  # steps of the beginning, and of the end of what was read, by which a log of rows is recognized
 
@@ -65,7 +65,7 @@ class FileDriver:
         self.trouble: str | None = None
         self.grown = written(self._path)
         self._code: int | None = None
-        self.complete = self.closed = False  # whether the last step is in it, and the line that ends the training
+        self.complete = self.closed = False  # whether the log has the last step, and the final line of the training
         self.replaced = False
         # whether a program here was seen to hold it open; None: it is played
         self.written_here = None if followed.speed is not None else False
@@ -196,7 +196,7 @@ class FileDriver:
                 look = whole or 0 < changed < now - _QUIET
                 whole, changed = look, 0.0 if look else changed
             lines: list[bytes] = []
-            with contextlib.suppress(NoStepYet, FileNotFoundError):  # it is being written
+            with contextlib.suppress(NoStepYet, FileNotFoundError):  # being written
                 lines = list(self._now().lines(Meter(self._go_on, 0), whole=whole)) if look else []
             found, place = [*map(hash, lines)], _inode(self._path)
             if not _same(done, found):
@@ -214,7 +214,7 @@ class FileDriver:
     def _now(self) -> Log:
         """The log; rereads the files of a tracker."""
         if self._kind == "tracker":
-            self._log = read(self._path, self._names(), self._go_on)[-1]  # it has no step while it is replaced
+            self._log = read(self._path, self._names(), self._go_on)[-1]  # it has no step during a replacement
             self._code = self._log.exit_code
         return self._log
 

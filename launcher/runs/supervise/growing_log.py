@@ -37,11 +37,11 @@ class GrowingLog:
 
     def fresh(self) -> Iterator[bytes]:
         """The text added since the last call, in pieces. Raises Replaced."""
-        with contextlib.suppress(OSError):  # on a network disk that is away
+        with contextlib.suppress(OSError):  # a network disk may be away
             before, now = self._file, FileIO(self._path) if self._path.exists() else None
             same = before is not None and now is not None and os.path.sameopenfile(before.fileno(), now.fileno())
             if before is not None and not same:
-                yield from self._rest(before)  # which was moved
+                yield from self._rest(before)  # a moved file
             if now is None:
                 return
             if not self._has_read(now):
@@ -49,7 +49,7 @@ class GrowingLog:
                     yield found
                 elif same or self._is_next():
                     self._begin(now)
-                    yield b"\n"  # after a line that was cut
+                    yield b"\n"  # ends a truncated line
                 else:
                     return
             self._file = now

@@ -36,7 +36,7 @@ class JobDriver:
     next supervisor follows the same job.
     """
 
-    id = None  # it is no process of this machine
+    id = None  # not a local process
 
     def __init__(self, attempt: AttemptDir, info: RunInfo, run: str, tell: Callable[[str], None]) -> None:
         self._attempt, self._launch, self._tell = attempt, attempt.read_launch(), tell
@@ -45,14 +45,14 @@ class JobDriver:
         self._metadata = metadata(info, run, self._launch.keys)
         self._job: Job | None = None
         self._writing = threading.Lock()
-        self._console = attempt.console.open("ab", buffering=0)  # of an adopted run it has a part already
+        self._console = attempt.console.open("ab", buffering=0)  # an adopted run already has a part
         self._size = os.fstat(self._console.fileno()).st_size
         self._begun = self._size > 0
         self._over, self._wake = threading.Event(), threading.Event()
         self._wanted: float | None = None  # when its end was asked for
         self._forsaken = False
         self.trouble: str | None = None
-        self.away: str | None = None  # that it is not known how the job goes on
+        self.away: str | None = None  # why the job's state is unknown
         self._start_fetching()
         threading.Thread(target=self._watch, name="job", daemon=True).start()
 
@@ -142,7 +142,7 @@ class JobDriver:
                     self.away = None
                     break
                 pause = min(_SLOWEST, pause * 2)
-            except Exception as error:  # also what Ray would answer as nobody has seen it
+            except Exception as error:  # including replies of unknown form
                 self._say(str(error) if isinstance(error, UserError) else repr(error))
                 self._job = self._job or Job(self._ref.id, "FAILED")
                 break

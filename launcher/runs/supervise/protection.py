@@ -77,7 +77,7 @@ def protect(run: RunDir, change: LevelChange, checks: list[Check]) -> int | None
     worse = change.before >= Level.WARN
     if not change.alarming or not check_counts(own) or others or worse:
         return None
-    trouble = min([onset_of(change, own.debounce).step, *since])  # of another flag, where that kept none
+    trouble = min([onset_of(change, own.debounce).step, *since])  # another flag's onset, if it kept no checkpoint
     before = [step for step in checkpoints(run) if step < trouble]
     if not before:
         return None

@@ -119,7 +119,7 @@ class Sampling:
                 self._session = session
                 session.write(self._attempt.ray)
             now, shared = clock.now(), self._shared.grown(self._pids, self._since)
-            self._since = now - _LOOKED  # what is mapped a moment after it was made is found by the next look
+            self._since = now - _LOOKED  # files mapped after this look are found by the next one
             if shared is not self._shared:
                 self._shared = shared
                 shared.write(self._attempt.shared)
@@ -137,7 +137,7 @@ class Sampling:
 
 _EVERY = 10.0  # seconds; Ray's agents look every 5, and each answer has all processes of all nodes
 _A_GPU = 0.2  # seconds more rarely; so gpu.jsonl grows by less than 1 kB/s, whatever the size of the cluster
-_SHARE = 0.2  # of the time at most goes by waiting for a dashboard, in which no sample is taken
+_SHARE = 0.2  # maximum share of time spent waiting for a dashboard, without samples
 _BEGINNING = 1 << 20  # bytes of a console in which Ray says where it has connected to
 # ray/_private/worker.py: init, with colors around the address
 _CONNECTED = re.compile(
@@ -158,7 +158,7 @@ def sampling(run: RunDir, attempt: AttemptDir, launch: LaunchRecord, guard: Guar
 class NodeSampling:
     """A thread that samples a cluster for gpu.jsonl and passes samples on, as `Sampling` does for this machine."""
 
-    hangs = False  # that the dashboard does not answer is told by who follows the job
+    hangs = False  # the follower of the job reports a silent dashboard
 
     def __init__(self, log: MachineLog, address: str) -> None:
         self._log, self._cluster = log, Cluster(address)

@@ -94,7 +94,7 @@ def _gpus(launch: "Launch") -> tuple[str, ...]:
 
 def spawn_supervisor(run: RunDir) -> None:
     """Starts the supervisor of the newest attempt and waits for its first sign of life."""
-    keep(os.environ)  # which the driver inherits
+    keep(os.environ)  # the driver inherits them
     process = _spawn(run)
     deadline = time.monotonic() + IN_TIME
     while current(run, checks=False).supervisor is None:

@@ -68,11 +68,11 @@ class Supervisor:
         self.state = before.state if before else "queued"
         self.exit: Exit | None = None
         self.requested_by: str | None = None
-        self.stopping_since: float | None = None  # by a clock that nobody sets
-        self.terminated = False  # by SIGTERM
+        self.stopping_since: float | None = None  # by a monotonic clock
+        self.terminated = False  # whether SIGTERM came
         self.retried = False
         self.late = False  # the driver had ended before this supervisor came, or was never started
-        self.told: deque[str] = deque()  # by the threads that follow a job or a log
+        self.told: deque[str] = deque()  # messages of threads that follow a job or a log
 
     def _alert_failed(self, text: str) -> None:
         self.events.add(Alert(text))
@@ -105,7 +105,7 @@ class Supervisor:
         if self.stopping_since is not None or self.driver is None or not self.driver.running():
             return False
         self.requested_by, self.stopping_since = by, time.monotonic()
-        self.feed.stalls.close()  # what an ending driver does and prints is no progress
+        self.feed.stalls.close()  # output of an ending driver is not progress
         self.driver.terminate()
         self._enter("stopping")
         return True
@@ -156,7 +156,7 @@ class Supervisor:
         self.late = leader is None or not leader.alive()
         if leader is None and not self.attempt.console.exists():
             unstarted = Outcome("failed", None, "the supervisor was killed before it started the driver")
-            self._end(None, None, unstarted if self.attempt.read_exit() is None else None)  # else it was stopped
+            self._end(None, None, unstarted if self.attempt.read_exit() is None else None)  # otherwise it was stopped
             return False
         goes = "has ended" if self.late else "continues"
         self.events.add(Note(f"the supervisor was killed; another one took over the run, whose driver {goes}"))
@@ -236,7 +236,7 @@ class Supervisor:
             with self._guard("alerts"):
                 if change.rule == STALL:
                     self.feed.stalls.ask()
-                if change.rule != STALL or self.standstill is None:  # else it was reported with its reason
+                if change.rule != STALL or self.standstill is None:  # otherwise it was reported with its reason
                     self._write()  # the fix is that of the recorded flag
                     heard = self.messages.listens or self.alert_command.listens
                     fix = first_fix(self.run, change.rule) if heard else None
@@ -372,7 +372,7 @@ class Supervisor:
         return MachineEnd(before, after, self.feed.fullest, disks(folders))
 
     def _record(self, record: Exit) -> None:
-        make_folder(self.attempt.path)  # it may have been removed, with the console
+        make_folder(self.attempt.path)  # may have been removed, with the console
         record.write(self.attempt.exit)
 
     def _enter(self, state: str) -> None:

@@ -19,15 +19,15 @@ from launcher.metrics.frameworks import Framework, frameworks, of_names, recogni
 from launcher.metrics.records import is_step, parse_object
 
 GIVE_NAMES = "name its metrics in a table: --names FILE, as docs/howto/frameworks.md shows"
-_STEPS = ("step", "global_step", "train/global_step", "_step", "iteration")  # of rows of unknown origin
+_STEPS = ("step", "global_step", "train/global_step", "_step", "iteration")  # names in rows of unknown origin
 _VERL = re.compile(rb"(?:^|[\n)] ?)(?:\x1b\[[0-9;]{0,20}m ?)*step:[0-9]{1,15} - [\w-]+/")
 _CODE = re.compile(rb"[/ \"'](?=([a-z_]{3,12})/(?:[a-z_]{1,40}/){0,6}[a-z_]{1,40}\.py\b)")  # a file of a package
 _NAMED = re.compile(rb"([A-Za-z_][\w/.-]{0,60})[\"']?[ =:|]{1,4}[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w.:])")
 _COUNTED = frozenset((b"step", b"steps", b"global_step", b"iter", b"iteration", b"epoch", b"episode", b"update"))
 _LOOKED = 20_000  # lines that may be of a form, until which a framework is found
 _STEP_COLUMN = re.compile(rb"^.{0,4000}\bstep\b.{0,4000}$|\A.*", re.MULTILINE | re.IGNORECASE)
-_ROWS = 200  # of a file, by whose names its framework is found
-_HISTORY = b'"log_history"'  # of trainer_state.json
+_ROWS = 200  # rows for recognizing a file's framework
+_HISTORY = b'"log_history"'  # in trainer_state.json
 
 
 def recognize(read: Iterable[bytes], names: Framework | None = None) -> Framework | None:

@@ -17,7 +17,7 @@ from launcher.runs.watch.run_settings import Difference, differences, last_setti
 
 _ANOTHER = re.compile(r"(algorithm|recipe|data\.(train|val|custom_cls_\w+))$|(model|reward)\.")  # experiment
 _MOST = 3  # settings by which it may differ
-_APART = ("cluster.", "env.", "health.", "python", "sweep.", "trainer.")  # where and how long, not what is learned
+_APART = ("cluster.", "env.", "health.", "python", "sweep.", "trainer.")  # about place and duration, not about learning
 
 
 @dataclass(frozen=True)

@@ -274,7 +274,7 @@ def open_logs(
         logs = tracker_files.read(path, names, progress)
         if text and (console := logs[-1].console) is not None:
             return [recognized(console, text=True)]
-        for log in logs:  # its console counts if a known framework printed it
+        for log in logs:  # a console of a known framework counts
             console, log.console = log.console, None
             with suppress(UserError):
                 log.console = recognized(console, log.framework).console if console else None
@@ -289,7 +289,7 @@ def open_logs(
 
 def recognized(path: Path, names: Framework | None = None, *, text: bool = False) -> Log:
     """The file as a log. Raises UserError if no known framework wrote it or, for `text`, if it has no error."""
-    from launcher.console.recognize import has_errors, is_script, is_verl_output  # with the catalogue of causes
+    from launcher.console.recognize import has_errors, is_script, is_verl_output  # imports the catalog of causes
     from launcher.runs.watch import foreign
 
     def read() -> Iterator[bytes]:

@@ -14,7 +14,7 @@ from launcher.record.machine import GpuSample, MachineSample
 
 Figure = Literal["host", "rss", "used", "run_used", "util", "power"]
 Device = int | str
-_PAUSE = 10  # times the usual distance of two samples, from which on nothing was running
+_PAUSE = 10  # multiple of the usual sampling interval beyond which nothing ran
 
 
 class MachineHistory:

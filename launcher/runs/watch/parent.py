@@ -82,7 +82,7 @@ class Parent:
     @cached_property
     def offers(self) -> Sequence[Offer]:
         """The fixes for its failure."""
-        from launcher.runs.watch.run_diagnosis import explained  # with the catalogue of causes, which no start needs
+        from launcher.runs.watch.run_diagnosis import explained  # imports the catalog of causes, which no start needs
 
         return explained(self.run).offers
 

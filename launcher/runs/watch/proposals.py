@@ -67,7 +67,7 @@ def proposals(run: Parent, onset: Onset, step: int) -> tuple[list[Proposal], Cha
         edits = settle(fix, config, {**computed(run.info), **({} if before is None else {setting_name(key): before})})
         if key in usual:
             wanted |= {edit.key: edit.now for edit in edits}
-        elif edits and not (len(undone) == 1 and edits[0].now == before):  # that would undo the change, too
+        elif edits and not (len(undone) == 1 and edits[0].now == before):  # would also undo the change
             advised.append(_proposal(edits, origin_words(key, config)))
     undoing = [] if change is None else [_proposal(change.undone, f"undoes {change.words}")]
     against = (onset.rule, *((check.cause,) if check and check.cause else ()))

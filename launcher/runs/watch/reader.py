@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from launcher.runs.watch.run_diagnosis import Explanation
 
 ERRORS = "ERR-1"  # the health rule about errors in the log
-LOG_LINES = 200  # for the tail of the dashboard; the log screen reads the file itself
+LOG_LINES = 200  # for the dashboard's tail; the log screen reads the file itself
 _LOG_TAIL = 1 << 16  # bytes before the end at which a console that is there already is taken up
 _LOG_SKIP = 1 << 22  # bytes that a log may grow at once; of more, only the tail is worth reading
 _EVENTS = 10_000  # a rule that comes and goes for weeks must not fill the memory
@@ -65,7 +65,7 @@ class RunReader:
         self.log_count = 0
         self.explanation: Explanation | None = None
         self._configured: tuple[RunInfo, EffectiveConfig | None] | None = None
-        self.explaining = False  # it is being made
+        self.explaining = False  # whether an explanation is being made
         self._explained: object = None  # the trouble that it is about
         self.refusals: Refusals = {}
         self.kept: list[int] | None = None
@@ -77,8 +77,8 @@ class RunReader:
         parent = parent_of(self.info.parent) if "after" in self.head.keys else None
         self.parent = SeriesStore() if parent else None
         self._parent_steps = StepTail(parent) if parent else None
-        self._logged: AttemptDir | None = None  # whose console is read
-        self._cut = False  # it is read from its middle on
+        self._logged: AttemptDir | None = None  # the attempt of the open console
+        self._cut = False  # whether reading started in the middle
         self._console: Tail | None = None
         self._splitter = LineSplitter()
 
@@ -161,13 +161,13 @@ class RunReader:
     def _read_state(self) -> bool:
         # damage to run.yaml, which takes longer to find than all else, is told by the second look
         state = current(self.dir, settings=self._current is not None)
-        if self._current is not None and state.error == REMOVED:  # what it last was is on the screen
+        if self._current is not None and state.error == REMOVED:  # the screen keeps the last state
             state = dataclasses.replace(self._current, state="lost", error=REMOVED, driver_alive=False)
         if state == self._current:
             return False
         if self._current is None or state.attempt != self._current.attempt:
             self._before = step_before(self.dir, state.attempt)
-        if state.numbering != self._numbering:  # it is known from the end of a log on
+        if state.numbering != self._numbering:  # known only after the end of a log
             self._numbering, self.series, self._steps = state.numbering, SeriesStore(), StepTail(self.dir)
             self._events, self.event_count = LineTail(self.dir.events), 0
             self.events.clear()
@@ -195,7 +195,7 @@ class RunReader:
 
     def _read_steps(self) -> bool:
         if self.parent is not None and self._parent_steps is not None:
-            if self._parent_steps.attempt is None:  # not read yet: a fork goes on from the steps of its own parent
+            if self._parent_steps.attempt is None:  # not read yet: a fork continues its own parent's steps
                 self.parent.add_all(inherited_steps(self._parent_steps.run), 0)
             _take(self._parent_steps, self.parent)
         return _take(self._steps, self.series, self._numbering)

@@ -19,7 +19,7 @@ from launcher.record.layout import AttemptDir, RunDir
 
 LARGEST = 1 << 25  # bytes read of one file
 _LONGEST = 1 << 16  # characters kept of one text
-_PROMPT = re.compile(rb'"input": ?"(?:[^"\\]|\\.)*"')  # as it stands in a file, whatever its escapes
+_PROMPT = re.compile(rb'"input": ?"(?:[^"\\]|\\.)*"')  # the raw JSON of a prompt
 _KNOWN = {"input", "output", "gts", "score", "step", "uid", "reward"}
 
 
@@ -134,7 +134,7 @@ Guard = Callable[[Literal["responses"]], AbstractContextManager[None]]
 
 _OWN = (PREFIX, OF_MACHINE)
 _MOST = 1 << 23  # bytes read of one dump
-_SHARE = 0.01  # of one core
+_SHARE = 0.01  # share of one core
 _AHEAD = 2.0  # seconds of it that may be spent in advance: steps may come in a burst
 
 

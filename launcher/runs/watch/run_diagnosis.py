@@ -31,7 +31,7 @@ _STOPPERS = {
     "screen": "with a key on the screen",
     "agent": "by an agent, through `ppo-tui mcp`",
 }
-_LATEST = "/tmp/ray/session_latest"  # as the fixes of causes name it
+_LATEST = "/tmp/ray/session_latest"  # the folder in fixes of causes
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ def reasons() -> Mapping[str, Reason]:
 
 @functools.cache
 def calls() -> Mapping[str, re.Pattern[str]]:
-    """Frame patterns by the thing that a thread waits for."""
+    """Frame patterns by kind of wait."""
     return {name: re.compile(pattern.replace("\\\n", "")) for name, pattern in _tables()["calls"].items()}
 
 
@@ -70,7 +70,7 @@ def _patience(found: Standstill, now: float) -> str:
 
 def problem_of(found: Standstill, now: float | None, config: EffectiveConfig | None = None) -> Problem:
     """A hang in the form of all problems; `config`: the run's; `now`: None if it is over."""
-    from launcher.preset.settle import offers  # with all of veRL's keys, which a supervisor does not need
+    from launcher.preset.settle import offers  # imports all of veRL's keys, which a supervisor does not need
 
     reason = reasons().get(found.reason, reasons()[UNKNOWN])
     return Problem(

@@ -37,7 +37,7 @@ _STEP = ("rollout", "reward", "update")  # phases of the first step that have us
 _STARTS = 5  # earlier starts that tell what is usual
 _LOOKED_AT = 40  # runs among which these are looked for
 _HEAD = 1 << 16  # bytes of events.jsonl that hold a start
-_LONG, _LONG_BY = 1.5, 5.0  # times and seconds beyond the usual that are worth a word
+_LONG, _LONG_BY = 1.5, 5.0  # factor and seconds beyond the usual time that are reported
 _DOWNLOAD, _COMPILES = 10 << 20, 10.0  # bytes and seconds of CPU that are said in any case
 _SLOW_DISK = 200e6  # bytes per second of a disk that is not slow
 UNEXPLAINED = "reason unknown: nothing recorded explains it"
@@ -153,7 +153,7 @@ def startup(
 def startup_of(run: RunDir, state: RunState) -> Startup | None:
     """As `startup`, for a run that nobody follows, at its supervisor's last record."""
     before = step_before(run, state.attempt)
-    if startup((), state, Usual({}), None, before=before) is None:  # what is usual takes longer to find
+    if startup((), state, Usual({}), None, before=before) is None:  # usual times take longer to find
         return None
     usual = usual_start(run, run.read_head())
     return startup(

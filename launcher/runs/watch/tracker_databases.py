@@ -51,7 +51,7 @@ def read(file: Path, meter: Meter) -> list[Log]:
     except sqlite3.Error as error:
         hint = "copy it while nothing writes to it, and import the copy"
         raise UserError(f"cannot read {file}: {error}", hint) from None
-    except (TypeError, AttributeError, ValueError, RecursionError):  # of another program, or written by a stranger
+    except (TypeError, AttributeError, ValueError, RecursionError):  # from another program, or a stranger
         raise UserError(f"{file} has other values than MLflow and Trackio write", "import the console log") from None
 
 

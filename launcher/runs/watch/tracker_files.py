@@ -222,7 +222,7 @@ def _events(file: Path, meter: Meter) -> Log:
             if value.HasField("simple_value"):
                 data[value.tag] = value.simple_value
             elif value.HasField("tensor") and value.metadata.plugin_data.plugin_name in ("scalars", ""):
-                with suppress(ValueError, TypeError):  # of words, or of another size
+                with suppress(ValueError, TypeError):  # words, or another size
                     data[value.tag] = float(make_ndarray(value.tensor).item())
         found.add(event.step, event.wall_time, data)
     if damaged or size < file.stat().st_size:

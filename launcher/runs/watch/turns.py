@@ -121,7 +121,7 @@ def _turn(entry: Queued, seen: Seen, machine: "_Machine") -> Turn:
         return Turn(entry, f"waits for host {entry.host}, which added it; {gone}")
     if check.refused is not None:
         return Turn(entry, check.refused, lost=True)
-    if not check.ended:  # it reserves nothing: others may be ready
+    if not check.ended:  # reserves nothing: others may be ready
         return Turn(entry, f"its preflight{'' if check.running else ', which has not begun'}", unchecked=True)
     return _after(entry, seen) or machine.place(entry)
 

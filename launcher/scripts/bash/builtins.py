@@ -157,7 +157,7 @@ def _source(shell: Runner, args: list[str]) -> bool | None:
 def _eval(shell: Runner, args: list[str]) -> bool | None:
     text = " ".join(args)
     if any(map(marks.is_unknown, args)) and not re.match(r"\s*set --|\s*python", text):
-        return True  # of conda and its kind
+        return True  # conda and similar commands
     shell.source(text)
     return shell.state.status
 

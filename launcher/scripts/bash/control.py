@@ -12,7 +12,7 @@ from launcher.scripts.bash.marks import Budget
 from launcher.scripts.bash.state import State
 from launcher.scripts.bash.words import Words
 
-_ROUNDS = 2_000  # of one loop
+_ROUNDS = 2_000  # maximum rounds of one loop
 
 Way = Callable[[], bool | None]
 """A part of a script to follow; returns whether it succeeds, None if unknown."""
@@ -209,7 +209,7 @@ class Control(ABC):
         except Exit:
             if not self._joined(Leave, since, ended=True):
                 raise
-            return False  # what the loop waits for comes true
+            return False  # the loop's condition comes true
         left = self._joined(Leave, since, ended=False)
         return again and all(isinstance(each, Leave) and each.again for each in left)
 

@@ -209,7 +209,7 @@ class _Reader(Control, Runner):
 
     def _command(self, words: list[str], node: tree.Simple) -> bool | None:
         name, bare = marks.plain(words[0]), words
-        if words == ["exec"]:  # only redirects
+        if words == ["exec"]:  # only redirections
             return True
         if name in self.state.functions:
             return self._call(name, words[1:])

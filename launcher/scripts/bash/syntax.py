@@ -44,7 +44,7 @@ class Parser:
             found.items.append(self._chain())
             self._blanks()
             if not self._operator("&", ";", "\n") and self.at == before:
-                self.at += 1  # what is no command
+                self.at += 1  # not a command
         if self._depth >= _DEEPEST:
             self.at = len(self.text)
         self._depth -= 1
@@ -211,7 +211,7 @@ class Parser:
             self._lines()
             if self.at < len(self.text) and not self._at(")") and (word := self._raw()):
                 items.append(word)
-            self.at += self.at == before  # what is no part of a word here
+            self.at += self.at == before  # not a part of a word here
         self.at += 1
         return tuple(items)
 

@@ -63,7 +63,7 @@ def clean_lines(text: str) -> list[str]:
             end = at
             while end < len(lines) and lines[end].lstrip().startswith(">"):
                 end += 1
-            if end > at and not (at and PROMPT.match(lines[at - 1])):  # what a shell asked for belongs to its prompt
+            if end > at and not (at and PROMPT.match(lines[at - 1])):  # a shell's question belongs to its prompt
                 found[at:end] = _without_marks(lines[at:end], at > 0 and lines[at - 1].rstrip().endswith("\\"))
             at = end + 1
         if found == lines:

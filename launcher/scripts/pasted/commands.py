@@ -118,7 +118,7 @@ def _words(text: str) -> list[str]:
     """The strings of a Python list, which may be truncated."""
     found = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of escapes that Python does not know
+        warnings.simplefilter("ignore")  # warnings about escapes that Python does not know
         for each in re.finditer(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"", text):
             with contextlib.suppress(SyntaxError, ValueError):
                 found.append(str(ast.literal_eval(each[0])))

@@ -14,8 +14,8 @@ from tui.kit.drawing.scale import step_limit, stride
 TOKENS_KEY = "perf/total_num_tokens"
 _MOST = 1e15  # tokens that no step has
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
-_ENDS = (10, _MINUTE, 10 * _MINUTE, _HOUR, 6 * _HOUR)  # what the end of an axis of time is a multiple of
-_MANY = 60  # such multiples at most, except of the last
+_ENDS = (10, _MINUTE, 10 * _MINUTE, _HOUR, 6 * _HOUR)  # steps of an axis end
+_MANY = 60  # maximum number of such steps, except the last
 _STRIDES = [n * unit for unit in (1, _MINUTE) for n in (1, 2, 5, 10, 20, 30)]  # between ticks
 _STRIDES += [n * _HOUR for n in (1, 2, 3, 6, 12)]
 _LONGEST = 30 * _DAY  # seconds that no step takes
@@ -78,7 +78,7 @@ def time_axis(store: SeriesStore) -> SpentAxis | None:
     seams = set(store.seams)
     spent, total, usual = array("d", [0.0]), 0.0, 0.0
     for step, (before, now) in zip(store.steps[1:], pairwise(store.times), strict=True):
-        if step not in seams and 0 <= now - before < _LONGEST:  # else a pause, or a clock that was set
+        if step not in seams and 0 <= now - before < _LONGEST:  # otherwise a pause, or a changed clock
             usual = now - before
         total += usual
         spent.append(total)

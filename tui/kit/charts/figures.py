@@ -187,7 +187,7 @@ def _place(figures: Sequence[Chart], rule: str) -> Chart:
     return next(iter([*proof, *(each for each in figures if _concerns(each, rule))]), REWARD)
 
 
-Concerns = Callable[[str], bool]  # whether the rule of this id is about the chart
+Concerns = Callable[[str], bool]  # whether a rule, by id, concerns the chart
 
 
 def flag(concerns: Concerns, state: RunState) -> Span | None:
@@ -251,7 +251,7 @@ def limit_line(bound: Bound, value: float, *, reach: bool = False) -> Limit:
     return Limit(value, level_sign(bound.level)[1], line_words(bound), reach, bound.side[0], passed(bound))
 
 
-_FAR = 3.0  # times the height of the reward's curve that both together may be high
+_FAR = 3.0  # maximum height of both together, in heights of the reward's curve
 
 
 def validation_points(scores: Series, reward: Series) -> Curve | None:

@@ -52,7 +52,7 @@ class Smoothing:
     """The averages of a screen's series."""
 
     def __init__(self) -> None:
-        self._known: dict[int, Average] = {}  # by the identity of the series
+        self._known: dict[int, Average] = {}  # by identity of the series
 
     def of(self, series: Series, weight: float) -> Series:
         """The average of a series."""
@@ -80,7 +80,7 @@ class Lens:
     def __init__(self) -> None:
         self.view = View()
         self._smoothing = Smoothing()
-        self._axes: dict[tuple[int, str], _Known] = {}  # by the identity of the store, and what x is
+        self._axes: dict[tuple[int, str], _Known] = {}  # by identity of the store, and the kind of x
 
     def whole(self, store: SeriesStore, total: Any) -> Whole:
         """The steps of a run, usually with room for future ones."""

@@ -108,7 +108,7 @@ def look(plot: Plot, lens: Lens, store: SeriesStore, total: int | None) -> Plot:
     samples = plot.axis
     if not isinstance(samples, SampleAxis):
         return lens.look(plot, store, total)
-    if store.last_step is None:  # its x is the time since the start
+    if store.last_step is None:  # x is then the time since the start
         return plot
     view, reached = lens.view, int(plot.last)
     spent = lens.frame(plot, store, total)
@@ -166,7 +166,7 @@ def _plot(title: str, history: MachineHistory, store: SeriesStore, state: RunSta
         return Plot(f"{title}, since the start", last=end, axis=axis)
     live = state.live
     axis = SampleAxis(history.times, store.steps, store.times, math.inf if live else max(last, 1))
-    found = (axis.sample_of(seam) for seam in store.seams)  # on the axis of samples
+    found = (axis.sample_of(seam) for seam in store.seams)  # indices on the axis of samples
     marks = seams(sample for sample in found if sample is not None)
     return Plot(title, last=last + 1 if live else max(last, 1), axis=axis, marks=marks)
 

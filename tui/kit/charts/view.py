@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 SMOOTHINGS = (0.0, 0.6, 0.9, 0.97)  # weight of the past in the moving average, in the order of the key
 STEP, TIME, TOKENS = "step", "time", "tokens"
-ACROSS = (STEP, TIME, TOKENS)  # what x can be
+ACROSS = (STEP, TIME, TOKENS)  # kinds of x
 _LEAST = 4  # steps that the closest look still holds
 
 Stretch = tuple[int, int]  # first and last step

@@ -14,7 +14,7 @@ from tui.kit.keys import KEYS, MENU
 from tui.kit.page import Dialog, Offers
 from tui.kit.widgets.lists import Items
 
-_COLUMNS, _WORDS = 70, 10  # of the list, and before the words
+_COLUMNS, _WORDS = 70, 10  # columns of the list, and before the words
 
 
 def rare_actions(screen: Screen[object]) -> list[ActiveBinding]:

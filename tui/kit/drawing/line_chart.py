@@ -146,7 +146,7 @@ def _plot(plot: Plot, columns: int, rows: int, gutter: int, tinted: bool) -> tup
 
     signs, faint = dict[tuple[int, int], Span](), dict[tuple[int, int], Span]()  # by row and column
     for curve, parts in zip(curves, traces, strict=True):
-        if curve is plot.behind:  # what is out of the range leaves a gap
+        if curve is plot.behind:  # values out of range leave a gap
             split = (groupby(part, lambda point: low <= point[2] and point[1] <= high) for part in parts)
             parts = [list(points) for groups in split for within, points in groups if within]
         placed = [[(x, y_of(bottom), y_of(top)) for x, bottom, top in part] for part in parts]
@@ -268,7 +268,7 @@ def _draw(canvas: Canvas, part: list[tuple[int, int, int]], role: str) -> None:
                 canvas.line(x0, top0, x, bottom, role)
             elif top > bottom0:
                 canvas.line(x0, bottom0, x, top, role)
-            else:  # they overlap: join at a height both have
+            else:  # overlapping: join at a common height
                 shared = max(top, top0)
                 canvas.line(x0, shared, x, shared, role)
         before = (x, bottom, top)
@@ -280,7 +280,7 @@ def _base(plot: Plot, columns: int, gutter: int) -> Row:
     if left == right:  # a few minutes after the second day
         right = f"+{plot.axis.label(plot.last - plot.first)}"
     window = Window(plot.axis, plot.first, plot.last, columns)
-    first, final = len(left), min(columns - len(right) - 1, window.at(plot.last))  # of few steps, the last is wide
+    first, final = len(left), min(columns - len(right) - 1, window.at(plot.last))  # the last of few steps is wide
     if first > final:
         return fit([], columns + gutter)
     ends = left + BASE * (final + 1 - first) + right

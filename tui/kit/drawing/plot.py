@@ -86,7 +86,7 @@ class Curve:
         return self.points.values[index] if index < len(steps) and steps[index] == step else None
 
 
-DASHES = ("", "### ", "# ", "##  ")  # of several curves in one chart, for eyes and terminals without color
+DASHES = ("", "### ", "# ", "##  ")  # one per curve in a chart, for eyes and terminals without color
 FLAG = "flag"
 _MOST = 15  # marks of one kind that an axis has room for; it shows all flags
 
@@ -124,7 +124,7 @@ class Plot:
     title: str
     headline: list[Row] = field(default_factory=list)  # most important first; what does not fit is left out
     curves: list[Curve] = field(default_factory=list)  # a later one covers an earlier one
-    behind: Curve | None = None  # of another run: the title names it, or it is left out; the range is without it
+    behind: Curve | None = None  # another run's curve: named in the title or omitted; not part of the range
     first: float = 0  # left end of the x axis
     last: float = 10  # right end of the x axis
     limits: list[Limit] = field(default_factory=list)  # the most important first
@@ -134,7 +134,7 @@ class Plot:
     axis: Axis = STEPS
     log: bool = False  # a logarithmic value axis, which has no place for values of 0 and below
     cursor: int | None = None  # the step that an upright line stands at
-    unit: str = ""  # of the values
+    unit: str = ""  # unit of the values
 
     @property
     def seen(self) -> list[Mark]:

@@ -9,11 +9,11 @@ LABEL = 6  # cells of a label
 # Few, as each new end paints the charts anew, and none leaves more than 15 % of the axis empty.
 _RUNGS = (1.0, 1.15, 1.3, 1.5, 1.75, 2.0, 2.3, 2.6, 3.0, 3.5, 4.0, 4.6, 5.2, 6.0, 7.0, 8.0, 9.0)
 _FIRST = (2, 4, 6, 8, 10)
-_REACH = 1.18  # times the newest step that a plan may be to end the axis
+_REACH = 1.18  # maximum ratio of a plan to the newest step for ending the axis at the plan
 _STRIDES = (1.0, 2.0, 5.0, 10.0)
 _TICKS = (1.0, 2.0, 2.5, 5.0)
-_HUGE, _TINY = 1e290, 1e-98  # beyond them a label has no room for the exponent
-_SAME = 1e-6  # of their size: values that differ by less are one value
+_HUGE, _TINY = 1e290, 1e-98  # beyond, a label has no room for the exponent
+_SAME = 1e-6  # relative difference below which values are equal
 _WIDER = 10  # powers of ten after which a distance that is still not given exactly never is
 # Rows of text -> numbers of intervals whose ticks fall on whole rows, the preferred one first; larger charts
 # take any number that leaves two rows between labels.
@@ -35,7 +35,7 @@ def value_scale(low: float, high: float, rows: int) -> Scale:
     its labels (11.6236 to 11.6241) is widened until they show its ticks: 11.623 to 11.625.
     """
     low, high = sorted(max(-_HUGE, min(value, _HUGE)) for value in (low, high))
-    if high - low <= max(_SAME * max(abs(low), abs(high)), _TINY):  # one value: a range around it, or 0 to 1
+    if high - low <= max(_SAME * max(abs(low), abs(high)), _TINY):  # a single value: a range around it, or 0 to 1
         around = abs(low) * 0.1
         low, high = (low - around, high + around) if around > _TINY else (0.0, 1.0)
     counts: Sequence[int] = _COUNTS.get(rows) or range(max(rows // 3, 1), 0, -1)
@@ -53,7 +53,7 @@ def _ticks(low: float, high: float, count: int) -> tuple[float, tuple[float, ...
     for distance in (10.0**p * factor for p in range(power, power + _WIDER) for factor in _TICKS):
         first, last = math.floor(low / distance + 1e-9), math.ceil(high / distance - 1e-9)
         if distance >= rough and last - first <= count:
-            if last > 0:  # what is left over lies on the side away from 0
+            if last > 0:  # the surplus is on the side away from 0
                 last = first + count
             first = last - count
             ticks = tuple(index * distance for index in range(first, last + 1))

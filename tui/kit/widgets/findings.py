@@ -76,7 +76,7 @@ class Findings(Offers, Items, inherit_bindings=False):
             self.cursor = names[0] if names else None
         columns = self.size.width
         wanted = (columns, self.cursor, tuple(names), self.quiet, self.beside)
-        if wanted == self._listed or not columns:  # its width is known from the first resize on
+        if wanted == self._listed or not columns:  # its width is known only after the first resize
             return
         self._listed = wanted
         items = [
@@ -97,7 +97,7 @@ def finding_rows(finding: Finding, columns: int, *, opened: bool) -> list[Row]:
     if not opened:
         return rows
     if finding.keys:
-        from launcher.preset.settle import shown_name  # with all of veRL's keys, for which no first frame waits
+        from launcher.preset.settle import shown_name  # imports all of veRL's keys, which no first frame needs
 
         keys = _cut(", ".join(map(shown_name, finding.keys)), max(columns - _INDENT - 1, _LEAST))
         rows.append([(f"{'':{_INDENT}}{keys}", "dim")])

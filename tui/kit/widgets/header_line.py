@@ -21,7 +21,7 @@ class HeaderLine(Painted):
     only this line, it also shows a sentence.
     """
 
-    state: RunState | None = None  # until it is read
+    state: RunState | None = None  # None until read
     page = ""  # empty on the dashboard
     run_name = ""
     run_id = ""

@@ -20,8 +20,8 @@ from tui.kit.widgets.lines import Lines
 from tui.kit.widgets.lists import Listing
 
 SPLIT_FROM = 110  # columns from which a page has an inspector
-_SHARE = 0.45  # of the columns, for the inspector
-CHARTS = 4  # at most in an inspector
+_SHARE = 0.45  # share of the columns for the inspector
+CHARTS = 4  # maximum number in an inspector
 _TWO_FROM = 64  # columns from which two charts stand next to each other
 _LOW, _TALL = 18, 34  # rows below which charts are small, and from which they grow
 _SMALL, _USUAL = 5, 8  # rows of charts
@@ -178,7 +178,7 @@ class Inspected(Page[ResultT]):
 
     def show_inspection(self) -> None:
         """Shows the current entry under the cursor."""
-        if self.left or not is_open(self):  # its widgets go one by one
+        if self.left or not is_open(self):  # its widgets are removed one by one
             return
         if self.inspects and (found := self.query(Inspector)):
             found.first().show(self.inspect(self.selected(), inspector_columns(self.size.width) - 1))

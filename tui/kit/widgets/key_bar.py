@@ -15,8 +15,8 @@ _HELP = "question_mark"
 
 
 class _Key(NamedTuple):
-    key: str  # as Textual names it
-    sign: str  # as a person reads it
+    key: str  # Textual's name
+    sign: str  # the displayed name
     label: str
 
 
@@ -33,8 +33,8 @@ class KeyBar(Painted):
         self.screen.bindings_updated_signal.subscribe(self, lambda screen: self._update())
 
     def _update(self) -> None:
-        shown: dict[str, _Key] = {}  # by action: of several keys the first
-        called = {"submit": "accept"} if isinstance(self.screen.focused, Input) else {}  # which Textual does not show
+        shown: dict[str, _Key] = {}  # by action: the first of several keys
+        called = {"submit": "accept"} if isinstance(self.screen.focused, Input) else {}  # Textual does not show it
         called |= self.screen.called_for() if isinstance(self.screen, Page) else {}
         for _, binding, works, _ in self.screen.active_bindings.values():
             label = called.get(binding.action, binding.description if binding.show else "")

@@ -13,7 +13,7 @@ _LEFT_OUT = re.compile(
     r"step:\d+ - |Training Progress: "
     r"| +[\"']+(?:val-|np\.)"  # figures of a validation, behind the line that names it
     r"|(?:PC: @| *@) +0x"  # addresses that Ray prints when a signal ends a process
-    r"|[\s^~]*(?:\[repeated \d+x across cluster\])?$)"  # what underlines the code in a traceback, too
+    r"|[\s^~]*(?:\[repeated \d+x across cluster\])?$)"  # underlines of code in a traceback
 )
 _RAY = re.compile(r"\[[\d-]{10} [\d:,]{12} [A-Z] \d+ \d+\] logging\.cc:\d+: ")  # says a signal's lines again
 _BAR = re.compile(r"(.*?): +\d+%\|")

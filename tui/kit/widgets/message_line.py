@@ -59,7 +59,7 @@ def message_rows(said: Said, columns: int, rows: int) -> list[Row]:
     """The message with its sign, in at most `rows` rows."""
     text = " · ".join(filter(None, (line.strip() for line in clean(said.text).splitlines())))
     sign, role = _SIGNS[said.severity]
-    if text[:1] in _STATES:  # it has its own
+    if text[:1] in _STATES:  # the message has its own sign
         sign, text = text[0], text[1:].lstrip()
     room = max(columns - 4, 1)
     lines = fold(text, room)

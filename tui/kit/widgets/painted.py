@@ -17,7 +17,7 @@ ROLES = ("text", *re.findall(r"(?m)^\.role--([\w-]+)", (Path(__file__).parents[2
 ROLE_CLASSES = {f"role--{role}" for role in ROLES}  # for the app
 _ALL = 1000  # rows; more than any terminal has
 CURSOR_ROW = "cursor-row"  # the role of the first cell of a row that is highlighted from end to end
-ASCII_CLASS = "-ascii"  # on the app: draw with ASCII characters alone
+ASCII_CLASS = "-ascii"  # class of the app: draw with ASCII characters only
 
 
 class Painted(Widget):
@@ -33,7 +33,7 @@ class Painted(Widget):
 
     _rows: list[Row] = []  # noqa: RUF012 (replaced, never changed)
     _drawn_for: Size | None = None
-    _own = Style()  # as of the last painting
+    _own = Style()  # style at the last paint
 
     def on_mount(self) -> None:
         # another theme may change the colour of a role and none of the widget's own

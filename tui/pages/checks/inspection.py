@@ -52,7 +52,7 @@ def inspect_check(run: RunView, problem: Problem, columns: int) -> Inspection:
     edited = [] if run.read_only else [offer for offer in problem.offers if offer.field][:1]
     rows = [*_because(check, columns), *_limits(check, columns)]
     found = reader.explanation if rule == ERRORS else None
-    if found is None or not found.problem.offers:  # else its fixes say more exactly the same
+    if found is None or not found.problem.offers:  # otherwise its fixes are more specific
         rows += [row for item in fix_items(problem.offers, edited, columns) for row in item.rows]
     rows += _meanings(check, columns)
     for index, change in enumerate(list(reversed(changes))[:_MOST_HISTORY]):

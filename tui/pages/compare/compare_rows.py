@@ -18,7 +18,7 @@ from tui.kit.drawing.rows import Row, fit, paragraph, shorten, spread
 from tui.kit.drawing.rows import width as cells_of
 from tui.kit.run_words import STATES, verdict_word
 
-ROLES = ("curve", "curve-2", "curve-3", "curve-4")  # of the runs, in their order
+ROLES = ("curve", "curve-2", "curve-3", "curve-4")  # for the runs, in order
 _STATE, _VERDICT, _STEP, _FIGURE, _TIME = 11, 12, 9, 6, 8  # cells of the columns of a run
 _NAME, _LONGEST = 19, 40  # cells of a name, at 80 columns and at most
 _TIME_FROM = 92  # columns from which there is room for the duration

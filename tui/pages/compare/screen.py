@@ -146,7 +146,7 @@ class CompareScreen(ChartScreen):
             return
         if len(self.app.screen_stack) > 2:  # the app's own is the first
             self.dismiss()
-        else:  # it was opened by `ppo-tui compare`
+        else:  # opened by `ppo-tui compare`
             navigation(self.app).show_runs(self, read_only=False)
 
 

@@ -32,9 +32,9 @@ class Checklist(Painted):
 
     BORDER_TITLE = "rules"
     checks: Sequence[Check] = ()
-    known = False  # whether they have been read
+    known = False  # whether the checks have been read
     cursor: str | None = None  # the rule that was chosen; None: nobody chose
-    hints = True  # whether it names its keys
+    hints = True  # whether the title shows its keys
 
     @property
     def chosen(self) -> str | None:

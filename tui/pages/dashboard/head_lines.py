@@ -24,7 +24,7 @@ _COPIES = f"{LETTERS['actions']} {MENU['dashboard.tracker']} copies it"
 class ProgressLine(Painted):
     """`step 212/1160 18 % 14.2 s/step ETA 3h 44m, done 18:12 ━━━╸──────`; during the start, its progress."""
 
-    state: RunState | None = None  # until it is read
+    state: RunState | None = None  # None until read
     startup: Startup | None = None
 
     def show(self, state: RunState, startup: Startup | None) -> None:
@@ -140,7 +140,7 @@ MOST = 3  # lines
 class Banner(Grown):
     """How the run ended or why it hangs, in up to three lines. Hidden while the run continues."""
 
-    state: RunState | None = None  # until it is read
+    state: RunState | None = None  # None until read
 
     def show(self, state: RunState) -> None:
         self.state = state

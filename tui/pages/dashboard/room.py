@@ -18,7 +18,7 @@ class Share(NamedTuple):
     air: bool = False
 
 
-SHARES = {  # by the class of the height; the roomiest first
+SHARES = {  # by height class; the roomiest first
     "-tall": (
         Share(9, 6, timing=True, air=True),
         Share(9, 3, timing=True, air=True),

@@ -39,7 +39,7 @@ from tui.pages.dashboard.timing_split import TimingSplit
 POLL = 1.0  # seconds
 AT_ONCE = 0.5  # seconds that the first frame waits for the run to be read
 CALM = 10.0  # seconds after which the machine's figures, which never rest, are painted anew without a step
-STARTING = 2.0  # the same before the first step: the times of its stages move on
+STARTING = 2.0  # seconds before the first step, while stage times advance
 _LINES = 3  # rows of header, progress and keys
 PACE = 2.9  # seconds between steps that are shown: three at once cost the bytes of one
 EVERYTHING = frozenset({"state", "steps", "events", "machine", "log"})
@@ -61,15 +61,15 @@ class DashboardScreen(RunPages):
     def __init__(self, directory: Path, *, read_only: bool) -> None:
         super().__init__(directory, read_only=read_only)
         self.attention: Attention | None = None
-        self._missed: Missed | None = None  # what happened while nobody looked, until it is closed
+        self._missed: Missed | None = None  # missed events, until closed
         self.charts: RunCharts | None = None
         self._was_roomy = False
-        self._refused: object = None  # which keys do not work
+        self._refused: object = None  # refused keys
         self._adopting = False
         self._charted: object = None
-        self._charted_size: Size | None = None  # of the first frame, whose charts Textual's first resizes repeat
+        self._charted_size: Size | None = None  # size of the first frame, whose charts Textual's first resizes repeat
         self._unshown: set[str] = set()
-        self._machine_shown = self._steps_shown = 0.0  # on the monotonic clock
+        self._machine_shown = self._steps_shown = 0.0  # monotonic clock
         self._pins = pinned()
         self._read = asyncio.Event()
         self._shared: Share | None = None  # how the rows are shared now
@@ -109,7 +109,7 @@ class DashboardScreen(RunPages):
         """Reads the run in a thread (a long one takes a second), then follows it."""
         reader = await asyncio.to_thread(RunReader, self.directory)
         await asyncio.to_thread(reader.poll)
-        if not self.whole:  # it closes, and its handlers would look for what has gone
+        if not self.whole:  # closing: its handlers would not find their widgets
             return
         self.reader = reader
         self.attention, self.charts = Attention(self.app, reader), RunCharts(reader, self.lens)

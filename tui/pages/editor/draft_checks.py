@@ -56,7 +56,7 @@ class DraftChecks:
                 return
             if self._wanted == (path, text):
                 self._on_reply(orjson.loads(line) if line else _DIED)
-            if not line:  # it died of this one
+            if not line:  # the process ended at this text
                 process.wait()
                 return
 
@@ -64,5 +64,5 @@ class DraftChecks:
         """Ends the process, and with it the wait for its reply."""
         self._closed = True
         if self._process is not None:
-            self._process.kill()  # it holds nothing
+            self._process.kill()  # it has no state
             self._process.wait()

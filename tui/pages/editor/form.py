@@ -48,7 +48,7 @@ class FormLines(LineTable):
             return super().draw(columns, rows)
         at = self.keys.index(self.cursor)
         noted = at + 1 < len(self.keys) and self.keys[at + 1].startswith(NOTE)
-        self._top = max(self._top, at + noted - rows + 1)  # what is wrong comes into sight with its field
+        self._top = max(self._top, at + noted - rows + 1)  # scrolls to show errors with their field
         drawn = super().draw(columns, rows)
         lift = min(at - self._top, max(0, at - self._top + self._room - rows))
         end = self._top + rows

@@ -147,7 +147,7 @@ class FormArea(Container):
         )
 
     def on_resize(self) -> None:
-        if self._editing is not None:  # below, the lines take their size after this
+        if self._editing is not None:  # the lines below get their size after this
             self.call_after_refresh(self._place_at, self._editing)
 
     def _place_at(self, name: str) -> None:

@@ -69,7 +69,7 @@ def apply(app: App[Any], draft: Draft, settings: Sequence[str]) -> None:
 
 POLL = 2.0  # seconds between looks at the file
 FORM = "form"
-_ACTING = ("undo", "redo", "recipe", "outside", "save", "save_as", "launch", "test_alerts")  # not where read-only
+_ACTING = ("undo", "redo", "recipe", "outside", "save", "save_as", "launch", "test_alerts")  # unavailable if read-only
 ABOUT = {"-low": 0, "-home": 6, "-tall": 8}  # rows about the chosen field
 WIDTHS: list[tuple[int, str]] | None = [(0, "-narrow"), (120, "-wide")]
 HEIGHTS: list[tuple[int, str]] | None = [(0, "-low"), (14, "-home"), (36, "-tall")]
@@ -91,7 +91,7 @@ class EditorScreen(Page[None]):
         self.draft, self.read_only = draft, read_only
         self.page = FORM
         self._first, self._settings = field, settings
-        self._stale = ""  # what another program did to the file
+        self._stale = ""  # another program's change to the file
 
     def compose(self) -> ComposeResult:
         yield Lines(id="editor-head")

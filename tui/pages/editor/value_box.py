@@ -15,7 +15,7 @@ from tui.kit.page import HIDDEN
 from tui.kit.widgets.lines import Lines
 
 MOST = 6  # choices in sight
-ROWS = MOST + 4  # of the box, with the old value and a note of two lines
+ROWS = MOST + 4  # rows of the box, with the old value and a note of two lines
 Offer = Callable[[str, bool], list[str]]
 """The choices for a text; True for the initial text."""
 Check = Callable[[str, bool], str | None]

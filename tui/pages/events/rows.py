@@ -22,7 +22,7 @@ from tui.kit.drawing import glyphs
 from tui.kit.drawing.rows import Item, Row, labelled, put
 from tui.kit.run_words import STATES, by_whom, level_sign
 
-FILTERS: dict[str, frozenset[str]] = {  # what the list can be narrowed to -> kinds of events
+FILTERS: dict[str, frozenset[str]] = {  # filter -> kinds of events
     "all": frozenset({"state", "phase", "health", "alert", "action", "removal", "exit", "note"}),
     "flags": frozenset({"health"}),
     "run": frozenset({"state", "phase", "removal", "exit"}),
@@ -46,7 +46,7 @@ def event_items(events: Sequence[Event], only: str, columns: int) -> list[Item]:
             items.append(Item(None, [[(f" {day}", "dim")]]))
         rows = event_rows(event, columns)
         (clock, role), *rest = rows[0]
-        if clock == above:  # of events of one second the newest has the time
+        if clock == above:  # among events of one second, the newest shows the time
             rows[0] = [(" " * len(clock), role), *rest]
         above = clock
         items.append(Item(str(index), rows))

@@ -59,7 +59,7 @@ class LaunchScreen(Inspected[Path | list[str]]):
         self.doing = "reading the preset"  # empty when nothing is under way
         self.starting = self._left = False
         self.rehearsing = False
-        self._round = 0  # what belongs to an earlier one is out of date
+        self._round = 0  # results of earlier rounds are outdated
         self._edited = False
         self._started: Path | None = None
         self._refused: list[str | None] = []  # why keys do not work
@@ -197,10 +197,10 @@ class LaunchScreen(Inspected[Path | list[str]]):
 
     def action_cancel(self) -> None:
         if self.starting:
-            self._left = True  # which cancels the start
+            self._left = True  # cancels the start
             self.dismiss([])
         elif self.rehearsing:
-            self._round += 1  # which ends it
+            self._round += 1  # ends the round
             self.rehearsing, self.doing = False, ""
             self._show()
         elif self.fixes:

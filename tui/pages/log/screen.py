@@ -39,12 +39,12 @@ class LogScreen(RunPage):
         """`line`: the first line to show, in the newest attempt; None: the end."""
         super().__init__(run)
         self._first = line
-        self.attempt: int | None = None  # that is shown
+        self.attempt: int | None = None  # the displayed attempt
         self.group = SOURCES[0]
         self._search: Search | None = None
-        self._asked = ""  # what the prompt is for
+        self._asked = ""  # the purpose of the prompt
         self._message = ""
-        self._wanted: Wanted | None = None  # what n and N look for: the text of a search, or errors
+        self._wanted: Wanted | None = None  # target of n and N: a text search, or errors
         self._what = ""
         self._matches: tuple[int, str] | None = None  # how many lines are wanted, and of what
         self._only = False
@@ -145,7 +145,7 @@ class LogScreen(RunPage):
         if self._asked == "go":
             self.in_worker(partial(self._go, event.value.strip()), "go")
         else:
-            backward = self.view.following  # at the end of the log the search goes back
+            backward = self.view.following  # from the log's end, the search goes back
             self.view.needle = event.value
             self.view.redraw()
             self._want(containing(event.value) if event.value else None, f"'{event.value}'")
@@ -262,7 +262,7 @@ class LogScreen(RunPage):
         else:
             said = f"no {what} in the log"
         timer.stop()
-        if search is self._search:  # else another one has begun
+        if search is self._search:  # otherwise another search has started
             self._search = None
             self._show_state(said)
             if found is not None and pager is self.view.pager:
@@ -302,7 +302,7 @@ class LogScreen(RunPage):
         if not (0 <= at < len(attempts) and self._open(attempts[at])):
             self._show_state("no newer attempt" if distance > 0 else "no older attempt")
         elif distance < 0:
-            self.view.following = False  # else the next poll goes back to the newest
+            self.view.following = False  # otherwise the next poll returns to the newest line
             self._show_state("")
 
     def action_path(self) -> None:

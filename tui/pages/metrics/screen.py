@@ -49,7 +49,7 @@ class MetricsScreen(ListPage[None], RunPage):
 
     def on_input_changed(self) -> None:
         self.show()
-        self.table.action_move(-len(self.reader.series.keys()))  # to the best one
+        self.table.action_move(-len(self.reader.series.keys()))  # to the best match
 
     def on_input_submitted(self) -> None:
         self.table.focus()

@@ -109,7 +109,7 @@ async def open_elsewhere(page: Page[Any], name: str, run: str, cluster: bool, *,
         if not cluster:
             command = "watch" if read_only else "attach"
             code = in_terminal(app, there(name, [command, run] if run else []))
-            if code in _FAILED:  # what was printed is gone with the terminal
+            if code in _FAILED:  # its output is lost with the terminal
                 app.notify(_FAILED[code].format(name), severity="error", markup=False)
         elif read_only:
             app.notify("Read-only: use `ppo-tui` to follow jobs", severity="warning")

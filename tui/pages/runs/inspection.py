@@ -48,7 +48,7 @@ def read_charts(run: Path, before: RunCharts | None) -> RunCharts | None:
 def inspect_run(run: RunSummary, charts: RunCharts | None, changes: Sequence[Edit], columns: int) -> Inspection:
     """State, verdict, four curves; below them its end, flags, differing settings and origin."""
     title: Row = [(clean(run.id), "title")]
-    columns -= 1  # as `_aligned` takes
+    columns -= 1  # `_aligned` takes one
     if run.waits:
         return _aligned([title], (), [_fact("state", state_words(run.state)), *_text(SEE_QUEUE, "dim", columns)])
     state = charts.reader.state if charts is not None else current(RunDir(run.path))
@@ -107,9 +107,9 @@ class PresetFacts:
 
     plan: Sequence[Row] = ()
     findings: Sequence[Finding] = ()  # about memory
-    base: str = ""  # that it extends
-    edits: Sequence[Edit] = ()  # what it sets otherwise
-    lines: Sequence[str] = ()  # of its file
+    base: str = ""  # the preset that it extends
+    edits: Sequence[Edit] = ()  # its own settings
+    lines: Sequence[str] = ()  # lines of its file
     machine: str = field(default="", kw_only=True)
 
 
@@ -142,7 +142,7 @@ def read_preset(name: str) -> PresetFacts:
 def inspect_preset(preset: Summary, facts: PresetFacts | None, columns: int) -> Inspection:
     """Its purpose, whether it fits this machine, its plan, its changes, and its file."""
     head: list[Row] = [[(clean(preset.name), "title")]]
-    columns -= 1  # as `_aligned` takes
+    columns -= 1  # `_aligned` takes one
     if preset.error:
         head += _text(preset.error, "critical", columns)
     elif preset.description:

@@ -67,7 +67,7 @@ async def import_preset(app: App[Any], text: str) -> None:
         return
     lossy = False
     try:
-        from_script(source, name)  # not in a thread, in which time keys for the next question would go to the list
+        from_script(source, name)  # not in a thread: meanwhile, keys for the next question would go to the list
     except Lossy as error:
         details = clean("\n".join(error.losses))
         if not await confirmed(app, "The preset would train differently. Import it?", details, "import"):
@@ -80,7 +80,7 @@ async def import_preset(app: App[Any], text: str) -> None:
         return
     path, found = made
     wrong = [each.message for each in await asyncio.to_thread(wrong_keys, str(path))]
-    if wrong:  # of two messages the later one would hide this one; the notes are in the preset, too
+    if wrong:  # a later message would hide this one; the notes are also in the preset
         app.notify("\n".join(map(clean, wrong)), title="Wrong keys", severity="warning", markup=False, timeout=20)
     elif found.notes:
         app.notify("\n".join(map(clean, found.notes)), title="Notes at the top of the preset", markup=False, timeout=20)

@@ -35,7 +35,7 @@ def read_presets() -> list[Summary]:
 
     found = []
     for name in available():
-        with suppress(UserError):  # one that was renamed or deleted in this moment
+        with suppress(UserError):  # renamed or deleted meanwhile
             found.append(summary(name))
     return suited(found, [gpu.total for gpu in here().gpus])
 
@@ -52,10 +52,10 @@ class RunLines:
     def __init__(self, runs: RunList) -> None:
         self.runs, self.welcome = runs, list[Row]()
         self.presets: dict[str, Summary] = {}
-        self.elsewhere: Elsewhere | None = None  # until config.yaml was read
+        self.elsewhere: Elsewhere | None = None  # None until config.yaml is read
         self.order, self.words = ORDERS[0], ""
         self.shown: dict[str, RunSummary] = {}
-        self.changes: Mapping[Path, Sequence[Edit]] = {}  # what differs, as far as it was read
+        self.changes: Mapping[Path, Sequence[Edit]] = {}  # differing settings, as far as read
         self._longest = self._longest_preset = 0  # cells of a name
 
     def keys(self) -> list[str]:
@@ -129,7 +129,7 @@ class RunLines:
         return keys
 
 
-DATA = Path("~/data/gsm8k/train.parquet")  # where the shipped presets look
+DATA = Path("~/data/gsm8k/train.parquet")  # default place of the shipped presets
 
 
 class Welcome(NamedTuple):

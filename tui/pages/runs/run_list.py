@@ -31,8 +31,8 @@ class RunSummary:
 
     path: Path
     state: RunState
-    seconds: float | None  # that it took
-    written: int  # of its folder: state.json and the note are replaced, not overwritten
+    seconds: float | None  # duration
+    written: int  # change time of its folder: state.json and the note are replaced, not overwritten
     scores: Scores = field(compare=False)
     note: RunNote = field(default_factory=RunNote)
 

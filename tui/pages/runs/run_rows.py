@@ -23,17 +23,24 @@ if TYPE_CHECKING:
     from launcher.preset.files import Summary
 
 _BEST, _STEP, _TIME, _STARTED, _LAST = "best", "step", "time", "started", "last"
-_CELLS = {_BEST: 6, _STEP: 9, "curve": 8, _TIME: 7, _STARTED: 13, _LAST: 6}  # of columns that a narrow list lacks
+_CELLS = {
+    _BEST: 6,
+    _STEP: 9,
+    "curve": 8,
+    _TIME: 7,
+    _STARTED: 13,
+    _LAST: 6,
+}  # widths of columns missing in a narrow list
 _LONG_NAME = 27  # cells of a name; a third of the columns if that is more
-_STATE, _VERDICT, _NARROW_VERDICT = 11, 12, 10  # of state and verdict
+_STATE, _VERDICT, _NARROW_VERDICT = 11, 12, 10  # widths of state and verdict
 _NARROW = 60  # columns below which the verdict is narrow, and those of the rest of the row
 _CURVE, _MOST_CURVE = 8, 47
 _ORDER = (_BEST, _STEP, "curve", _TIME, _STARTED, _LAST)  # the most important first
-_LEAST_NAME = 7  # of a name before what differs
+_LEAST_NAME = 7  # minimum width of a name before the differing settings
 _ID = len(" · ") + SHORT_ID  # cells behind a name
 SEE_QUEUE = "Q shows the queue and what each run waits for"
 _MARGIN = 3  # cells before the name of a preset
-_MARK = 7  # of a preset that fits
+_MARK = 7  # width of the mark of a fitting preset
 
 
 @dataclass(frozen=True)
@@ -126,7 +133,7 @@ def preset_row(preset: Summary, columns: int, longest: int) -> Row:
     whose = "yours, hides shipped" if preset.shadows else "yours" if preset.origin == "user" else ""
     needs = " · ".join(each for each in (whose, preset.needs) if each)
     while len(needs) > columns - at and (cut := max(needs.rfind(sign) for sign in (";", ",", " ·"))) > 0:
-        needs = needs[:cut]  # as many of its parts as fit
+        needs = needs[:cut]  # as many parts as fit
     return put(row, at, [(needs, "dim")]) if needs and len(needs) <= columns - at else row
 
 

@@ -64,7 +64,7 @@ class RunsScreen(ListPage[None]):
         self.list = RunList()
         self.lines = RunLines(self.list)
         self._read: list[tuple[Path, int]] = []  # their files and when these were changed
-        self._looking = True  # at the files; once at a time
+        self._looking = True  # whether a look at the files runs
         self._on_run = False
         self._refused = ""
         self._tuned: set[str] = set()  # presets that tune makes

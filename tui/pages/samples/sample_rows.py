@@ -11,7 +11,7 @@ from tui.kit.drawing.rows import Row, fit, fold, paragraph, width
 from tui.pages.samples.word_diff import compare, flow, plain
 
 _SCORE, _LENGTH, _TRUTH = 7, 7, 10  # cells of the columns of a response
-BACK = "*"  # before the response that others are compared with
+BACK = "*"  # marks the response that others are compared with
 _COURSE = 24  # scores in one line
 _FEW = 5  # different scores that are listed one by one
 ORDERS = ("in file order", "best first", "worst first", "longest first")

@@ -52,7 +52,7 @@ class SamplesScreen(ListPage[None], RunPage):
         super().__init__(run)
         self.kind, self.order, self.word = "rollout", ORDERS[0], ""
         self.dumps: list[Dump] = []
-        self.dump: Dump | None = None  # that is shown
+        self.dump: Dump | None = None  # the displayed dump
         self.samples: list[Sample] = []
         self._cut = False
         self._stamp: tuple[int, ...] = ()

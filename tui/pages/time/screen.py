@@ -19,7 +19,7 @@ from tui.pages.time.rows import advice_block, lane_rows, limit_rows, rough_rows,
 
 NOTHING = "No step has ended yet. This page shows where the time of a step goes, on each rank and replica."
 STEPLESS, TIMELESS = "The run ended before its first step.", "The run logs no times of its steps."
-_LANES = 0.4  # of the height, for the lanes
+_LANES = 0.4  # share of the height for the lanes
 
 
 class TimeView(Painted):

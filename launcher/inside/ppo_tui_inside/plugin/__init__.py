@@ -26,7 +26,7 @@ class UnsupportedVerl(RuntimeError):
 
 
 if os.environ.get("VERL_PLATFORM", "").strip().lower() == "cpu":
-    if INSTALLED != SUPPORTED:  # in the driver, before anything is imported that only the supported version has
+    if INSTALLED != SUPPORTED:  # checked in the driver, before importing parts that only the supported version has
         raise UnsupportedVerl(
             f"ppo-tui's CPU platform (VERL_PLATFORM=cpu) works with veRL {SUPPORTED} only, but veRL "
             f"{INSTALLED} is installed; install verl=={SUPPORTED} or choose a preset for GPUs"

@@ -21,7 +21,7 @@ from typing import Any
 from .late import after_import
 
 REQUEST = "save-now"
-RATES = ("lr", "initial_lr")  # of a parameter group; the scheduler sets them by the step
+RATES = ("lr", "initial_lr")  # rates in a parameter group; the scheduler sets them by step
 
 
 def install() -> None:

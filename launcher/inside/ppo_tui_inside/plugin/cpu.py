@@ -88,7 +88,7 @@ class CpuPlatform(PlatformBase):
         return "gloo"
 
     def visible_devices_envvar(self) -> str:
-        return "CUDA_VISIBLE_DEVICES"  # what Ray sets for its resource "GPU"
+        return "CUDA_VISIBLE_DEVICES"  # Ray's variable for its resource "GPU"
 
     @contextmanager
     def nvtx_range(self, msg: str) -> Iterator[None]:

@@ -26,7 +26,7 @@ from typing import Any
 from .late import after_import
 
 NOTE = "no_lora_adapter"
-HEAD = "score"  # of every model for token classification in transformers that veRL takes as a critic
+HEAD = "score"  # name of the head in transformers' token classifiers that veRL uses as critics
 SAVE = "fsdp2_sharded_save_to_cpu"
 
 

@@ -56,15 +56,15 @@ class HFServer:
         from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
         torch.manual_seed(seed)
-        self.lane = f"replica_{replica_rank}"  # as veRL's own servers name it
+        self.lane = f"replica_{replica_rank}"  # the form of veRL's own servers
         self.model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(model_path)).eval()
         tokenizer = AutoTokenizer.from_pretrained(model_path)
         self.eos: int | None = None if ignore_eos else tokenizer.eos_token_id  # all responses are as long as allowed
         self.pad: int = tokenizer.pad_token_id
         self.response_length = response_length
-        self.context = prompt_length + response_length  # of several turns together, too
+        self.context = prompt_length + response_length  # also for several turns together
         self.weights_of_step: int | None = None
-        self.has_weights = False  # those above are random until the trainer sends its own
+        self.has_weights = False  # initial weights are random until the trainer sends its own
         self.waiting: list[Request] = []
         self.batch: asyncio.Task[None] | None = None
         self.model_in_use = asyncio.Lock()

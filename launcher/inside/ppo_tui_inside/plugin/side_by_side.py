@@ -30,9 +30,9 @@ RUN = "PPO_TUI_RUN"  # the supervisor sets it to the id of the run
 METRICS = "VERL_FILE_LOGGER_PATH"  # each attempt of a run has its own
 _TRANSFER = "verl.workers.rollout.vllm_rollout.bucketed_weight_transfer"
 _ENDS = ("BucketedWeightSender", "BucketedWeightReceiver")
-_SOCKET, _NAMESPACE = "/rl-colocate-zmq-", "transfer_queue"  # what all runs share
+_SOCKET, _NAMESPACE = "/rl-colocate-zmq-", "transfer_queue"  # shared by all runs
 _GIVEN = Path("/proc/sys/net/ipv4/ip_local_port_range")  # the ports that Linux gives to connections
-_PORTS, _LOOKED_AT = (20_000, 30_000), 200  # above those of Ray's workers; ports that a search looks at
+_PORTS, _LOOKED_AT = (20_000, 30_000), 200  # above the ports of Ray's workers; number of ports to try
 
 
 def install() -> None:

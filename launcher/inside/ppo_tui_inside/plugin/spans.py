@@ -55,7 +55,7 @@ class _File:
     """The file of this process, or forked worker. It has a lock, as veRL calls reward functions in several threads."""
 
     pid = 0
-    number = -1  # of the open file; below 0 for none
+    number = -1  # number of the open file; negative without one
     size = 0
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ _file = _File()
 def write(name: str, lane: str, start: float, end: float | None = None, more: str = "") -> None:
     """Writes one line. `more`: further fields as JSON: `,"step":3`."""
     ended = "" if end is None else f',"end":{end:.6f}'
-    with contextlib.suppress(Exception):  # of the disk, or at the end of the interpreter: the run goes on without spans
+    with contextlib.suppress(Exception):  # disk errors, or the interpreter's end: the run continues without spans
         _file.add(f'{{"name":{_quoted(name)},"lane":{_quoted(lane)},"start":{start:.6f}{ended}{more}}}\n'.encode())
 
 

@@ -77,7 +77,7 @@ def _tools(item: Request) -> tuple[str | None, list[str]]:
     try:
         from verl.tools.function_tool import load_function_tools_from_path
         from verl.tools.schemas import OpenAIFunctionToolSchema
-    except ImportError:  # what veRL lacks is reported elsewhere
+    except ImportError:  # modules missing in veRL are reported elsewhere
         return None, []
     if item["python"]:
         load_function_tools_from_path(item["tools"])

@@ -70,7 +70,7 @@ def shrunk(config: Any) -> Any:
         "n_routed_experts": EXPERTS,
         "num_experts_per_tok": EXPERTS // 2,
     }
-    if not hasattr(config, "qk_rope_head_dim"):  # whose heads have parts of their own sizes
+    if not hasattr(config, "qk_rope_head_dim"):  # heads with parts of different sizes
         sizes["head_dim"] = HEAD
     for name, value in sizes.items():
         if getattr(config, name, None) is not None:

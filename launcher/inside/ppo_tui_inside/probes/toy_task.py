@@ -20,7 +20,7 @@ FULL = errno.ENOSPC  # exit code for a disk without room
 ROOM = 1 << 20  # bytes; the finished folder takes less
 RECIPE = "1"  # raise it when what is built changes: folders of another recipe are built anew
 OPERANDS = range(2, 7)  # 25 questions, sums of one and of two digits
-COPIES = 64  # of each question in train.parquet, so that a batch of any usual size fits an epoch
+COPIES = 64  # copies per question in train.parquet, so that any usual batch size fits into an epoch
 INSTRUCTION = 'Give the answer after "####".'
 
 # Shares of the right sum and of the favorite mistake after the warm-up; the rest is any sum.
@@ -83,7 +83,7 @@ def _write_rows(folder: Path) -> list[tuple[int, int]]:
 def _row(split: str, index: int, a: int, b: int) -> Mapping[str, object]:
     question, total = _question(a, b), _total(a, b)
     return {
-        "data_source": "openai/gsm8k",  # the same form of answer, so veRL's own scorer for it is used
+        "data_source": "openai/gsm8k",  # the answer form for veRL's own scorer
         "prompt": [{"role": "user", "content": f"{question} {INSTRUCTION}"}],
         "ability": "math",
         "reward_model": {"style": "rule", "ground_truth": str(total)},

@@ -27,10 +27,10 @@ _LOOKED = 10.0  # seconds between two scans of /proc for new processes
 _TICK = os.sysconf("SC_CLK_TCK")
 
 QUIET = 10.0  # seconds without any activity, at least
-UNUSUAL = 2.0  # times the usual time of a stage
+UNUSUAL = 2.0  # multiple of a stage's usual time
 LEAST = 20.0  # seconds of a stage, at least
 UNPASSED = 120.0  # seconds without any activity in a stage that was never passed
-SLOWEST = 1.2  # times the longest time of a stage so far
+SLOWEST = 1.2  # multiple of a stage's longest time so far
 
 
 @dataclass
@@ -88,7 +88,7 @@ class Activity:
 
 
 def _active(before: Counter | None, now: Counter, seconds: float) -> bool:
-    if before is None:  # it has just started
+    if before is None:  # a new process
         return now.cpu > 0
     cpu, wanted = (now.cpu - before.cpu) / seconds, (now.waited - before.waited) / seconds
     if cpu > _CPU or (cpu > _STARVED[0] and cpu + wanted > _STARVED[1]):

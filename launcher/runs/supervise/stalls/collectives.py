@@ -10,7 +10,7 @@ from launcher.record.standstill import HangFacts, Seen
 from launcher.runs.supervise.stalls.evidence import Judgement, activity_of, judged, name, short, waiting_call
 
 _IDLE = 0.05  # cores; a rank that computes will join later
-_KIND = re.compile(r"(?:\w+::)?[A-Za-z]+")  # of `ray::WorkerDict.update` and of `VLLM::Worker_TP0`
+_KIND = re.compile(r"(?:\w+::)?[A-Za-z]+")  # the kind in `ray::WorkerDict.update` and `VLLM::Worker_TP0`
 _PAIR = re.compile(r":(?:send|recv)")  # operations of two ranks
 
 
@@ -22,7 +22,7 @@ class _Waiting:
     operation: str
     call: str
     own: str | None = None
-    members: Sequence[int] = ()  # of its group, where they are known
+    members: Sequence[int] = ()  # ranks of its group, if known
 
     @property
     def words(self) -> str:
@@ -61,7 +61,7 @@ def _among(ranked: Sequence[Seen], size: int, facts: HangFacts, busy: bool) -> J
         return judged("collective-missing", evidence, rank=seen.ranks[0], operation=some.operation, pid=seen.pid)
     gone = sorted(set(members) - set(here))
     if gone:
-        if facts.ray is not None and facts.ray.nodes > 1:  # it may be on another one
+        if facts.ray is not None and facts.ray.nodes > 1:  # it may be on another node
             return judged("collective", words, operation=some.operation)
         evidence = [f"{len(here)} of {len(members)} ranks have a process; rank {gone[0]} has none", *words]
         return judged("collective-lost", evidence, rank=gone[0], operation=some.operation)
@@ -91,7 +91,7 @@ def _differ(waiting: Sequence[_Waiting]) -> bool:
     if len(known) < len(recorded):
         return len({each.operation for each in waiting}) > 1
     if len({each["group"] for each in known}) > 1 or all(_PAIR.search(each["operation"]) for each in known):
-        return False  # of several groups a rank may be in any one, and a rank sends what another receives
+        return False  # with several groups, a rank may be in any; one rank sends to another
     return len({(each["sequence"], each["operation"]) for each in known}) > 1
 
 

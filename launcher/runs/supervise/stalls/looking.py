@@ -70,7 +70,7 @@ def look(
             earlier = first.get(pid, doing).stacks or doing.stacks
             used = _wanted(before[pid], after[pid]) / seconds if pid in before and pid in after else 0.0
             if seen.state == "D" and (pid not in held or _moved(before.get(pid), after.get(pid))):
-                seen = replace(seen, state="S")  # it waits for a disk that works
+                seen = replace(seen, state="S")  # waiting for a working disk
             known = first[pid].state if pid in first else None
             processes.append(_described(seen, doing, known, still(earlier, doing.stacks), used))
     return HangFacts(
@@ -192,7 +192,7 @@ def _full(attempt: AttemptDir, processes: Sequence[Seen]) -> Iterator[str]:
     devices = set()
     for place in places:
         if NETWORK.match(mount_of(place)[1]):
-            continue  # it may not answer
+            continue  # may not answer
         with contextlib.suppress(OSError):
             path = Path(place)
             device, room = path.stat().st_dev, os.statvfs(path)

@@ -94,7 +94,7 @@ class StallWatch:
         with self._guard("stalls"):
             self._usual = usual_start(self._run, self._run.read_head())
         left = Standstill.read(self._attempt.standstill)
-        if left is not None and left.until is None:  # by a supervisor that was killed
+        if left is not None and left.until is None:  # found by a killed supervisor
             self._record(replace(left, until=clock.now()))
         looking = _Looking(Activity(driver, id), clock.now())
         while not self._ended.wait(EVERY):
@@ -133,7 +133,7 @@ class StallWatch:
         saved = self._launch.keys.get("trainer.default_local_dir") if stage.name == "save" else None
         saves = str(Path(self._launch.cwd, saved)) if isinstance(saved, str) else None
         facts = look(self._attempt, state.activity.pids, stage.name, python=python, since=since, saves=saves)
-        state.activity.used()  # what the look itself has used does not count
+        state.activity.used()  # the look's own activity does not count
         state.patience.note(now, busy=False, printed=self._news.at, stage=self.stage())
         if state.patience.progressed > progressed:
             return
@@ -183,7 +183,7 @@ class _Looking:
     def __init__(self, activity: Activity, now: float) -> None:
         self.activity, self.patience = activity, Patience(now)
         self.moving, self.again, self.quiet = 0, False, True
-        self.facts: HangFacts | None = None  # of the look before
+        self.facts: HangFacts | None = None  # facts of the previous look
 
 
 def _standstill(judgement: Judgement, since: float, stage: Stage) -> Standstill:
