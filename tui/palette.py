@@ -144,9 +144,7 @@ class MetricPlaces(_Places):
 
 
 class TopicPlaces(_Places):
-    """Topics of the reference; choosing one opens its text. The hundreds of topics are listed only after the user
-    types.
-    """
+    """Topics of the reference; choosing one opens its text. Lists them only after the user types."""
 
     def places(self) -> Iterator[_Place]:
         from launcher.topics import topics

@@ -173,9 +173,7 @@ def _without(text: str, names: tuple[str, ...]) -> str:
 
 
 def page(text: str, offset: int | None, *, end: bool = False) -> str:
-    """At most `PAGE` characters from `offset` on, whole lines if possible; without `offset`, `end` selects the last
-    ones.
-    """
+    """At most `PAGE` characters from `offset` on, whole lines if possible; `end` without `offset`: the last ones."""
     if len(text) <= PAGE and not offset:
         return text
     if offset is None and end:
@@ -199,9 +197,7 @@ def _property(row: Mapping[str, str]) -> Mapping[str, object]:
 
 
 def _values(name: str, value: Any) -> list[str]:
-    """The words of an argument. Raises UserError for a wrong type, an impossible value, or one that looks like an
-    option.
-    """
+    """The words of an argument. Raises UserError for a wrong type, an impossible value, or an option's form."""
     if value is None:
         return []
     wanted, about = (_arguments()[name][each] for each in ("type", "about"))

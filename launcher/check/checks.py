@@ -80,9 +80,7 @@ def _quick(subject: Subject) -> Iterator[Finding]:
 def slow(
     subject: Subject, progress: Progress, cancelled: Callable[[], bool] = lambda: False, *, passing: bool | None = None
 ) -> Iterator[Finding]:
-    """The findings of the slow checks (`passing`: only the checks in PASSING, or only the other ones); calls
-    `cancelled` before each.
-    """
+    """The findings of the slow checks (`passing`: only PASSING, or only others); calls `cancelled` before each."""
     for title, check in SLOW:
         if passing is not None and passing != (title in PASSING):
             continue

@@ -67,9 +67,7 @@ def admit_ahead(
 
 
 def admit_waiting(loaded: LoadedPreset, ahead: Checked, *, force: bool) -> Preflight | None:
-    """The remaining preflight of a starting run; None if changed files require all checks again. Raises as `admit`
-    does.
-    """
+    """The remaining preflight of a starting run; None if changed files require all checks. Raises as `admit`."""
     what = subject(loaded)
     if stamps(what) != ahead.files:
         return None

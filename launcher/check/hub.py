@@ -80,9 +80,7 @@ def _near(name: str, env: Mapping[str, str]) -> str:
 
 
 def ask(name: str, env: Mapping[str, str]) -> int | str:
-    """The hub's answer to a request without a login for the model's config.json: HTTP status, or the reason without
-    one.
-    """
+    """The hub's answer to a request without login for the model's config.json: HTTP status, or the failure."""
     endpoint = env.get("HF_ENDPOINT") or SITE
     url = f"{endpoint.rstrip('/')}/{name}/resolve/main/config.json"
     try:

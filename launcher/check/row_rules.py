@@ -173,9 +173,7 @@ def truths(subject: Subject, key: str, file: str, rows: Rows) -> Iterator[Findin
 
 
 def prompts(subject: Subject, rows: Found) -> Iterator[Finding]:
-    """DATA-5 and DATA-6: prompts that are all equal, and prompts that the chat template truncates or formats as
-    objects.
-    """
+    """DATA-5, DATA-6: prompts that are all equal; prompts that the chat template truncates or formats as objects."""
     measured, cut = sum(each.measured for each in rows), sum(each.cut for each in rows)
     alike = max((each.alike for each in rows), default=0)
     if 2 * alike > measured and (measured >= _FEW or alike == measured):

@@ -95,9 +95,7 @@ def shapes() -> dict[str, Shape]:
 
 
 def schema_of(command: str, *, closed: bool = False) -> dict[str, Any]:
-    """The JSON Schema of a line of `COMMAND --json`; `closed` allows no other names. Raises UserError for a command
-    without JSON.
-    """
+    """The JSON Schema of a line of `COMMAND --json`; `closed` allows no other names. Raises UserError without JSON."""
     if command not in printed():
         known = near_hint(command, printed(), "'ppo-tui schema' lists the commands")
         raise UserError(f"'{command}' is not a command with --json", known)

@@ -269,9 +269,7 @@ def _trial_info(run: RunDir) -> RunInfo | None:
 
 @functools.lru_cache(maxsize=4096)
 def _of_trial(path: Path, written: int) -> RunInfo | None:
-    """Caches run.yaml: parsing takes 40 ms, and a page reads all files every few seconds; `written` changes with the
-    file.
-    """
+    """Caches run.yaml: parsing takes 40 ms, and a page reads all every few seconds; `written` changes with it."""
     if b"trial:" not in path.read_bytes():
         return None
     info = RunInfo.read(path)

@@ -41,9 +41,7 @@ def _memory(machine: MachineEnd) -> str:
 
 
 def senders(cause: str, machine: MachineEnd | None, *, watched: bool) -> tuple[tuple[str, str], ...]:
-    """Possible senders of SIGKILL, and the evidence against each. `watched`: the driver ended under its first
-    supervisor.
-    """
+    """Possible senders of SIGKILL, with counter-evidence. `watched`: the driver ended under its first supervisor."""
     deaths = {each.id for each in catalogue() if each.level is Level.DEATH}
     if machine is None or cause not in {KILLED, _NOT_OOM, _OOM} | deaths:
         return ()

@@ -103,9 +103,7 @@ class ConsoleReader:
     """Reads a console log in chunks of any size, which do not affect the events."""
 
     def __init__(self, framework: Framework | None = None, *, only_steps: bool = False, before: int = 0) -> None:
-        """`framework`: the log's, if not veRL. `only_steps`: reads only step lines, which is faster. `before`: as in
-        `Counted`.
-        """
+        """`framework`: the log's, if not veRL. `only_steps`: faster, without other lines. `before`: see `Counted`."""
         self._form = FormReader(framework, before) if framework is not None and framework.lines else None
         others = None if only_steps else marked_places
         places = places_of(self._form.hints, others) if self._form is not None else others or step_places

@@ -132,9 +132,7 @@ def _zero_rate(config: RunConfig) -> Source:
 
 
 def _lost_rate(config: RunConfig) -> Source:
-    """1 while the learning rate was always too low to change the weights and the policy does not move; None in the
-    warm-up.
-    """
+    """1 while the learning rate was always too low for the weights and the policy is still; None in the warm-up."""
     most, least = 0.0, max(config.rounding_rate, _NO_RATE)
 
     def lost(frame: Frame) -> float | None:

@@ -179,9 +179,7 @@ class Metric:
 
     @_Estimate
     def noise(self) -> float:
-        """The standard deviation per step; for shares at least the binomial one, as a share near 0 may not have varied
-        yet.
-        """
+        """The standard deviation per step; for shares at least the binomial one: one near 0 may not vary yet."""
         self._noise = self._noise or Noise(self.noisy, self._values)
         if not self._sample or self._sample < 1:
             return self._noise.size
@@ -227,9 +225,7 @@ class Metric:
 
     @_Estimate
     def start(self) -> float:
-        """Median of the first eight accepted values (of three, while there are fewer than eight); nan with fewer than
-        three.
-        """
+        """Median of the first eight accepted values (of three, if fewer than eight); nan with fewer than three."""
         return median(self._first if self.settled else self._first[:3]) if len(self._first) >= 3 else math.nan
 
     @property
@@ -239,9 +235,7 @@ class Metric:
 
     @property
     def falls(self) -> bool:
-        """Whether the last 40 values fall by more than their noise (0.6 of the noise per step, for a difference of
-        medians of ten).
-        """
+        """Whether the last 40 values fall beyond their noise (times 0.6, for a difference of medians of ten)."""
         before, now = self.median(10, min(self.count, KEPT) - 10), self.median(10)
         return now < _STILL_FALLS * before and before - now > _BEYOND_NOISE * self.noise
 
@@ -270,16 +264,12 @@ class Metric:
 
     @property
     def low(self) -> float:
-        """The reference for a rise: at first the starting value, later the lower of the recent and the 50-to-100-step
-        median.
-        """
+        """The reference for a rise: first the starting value, later the lower of recent and 50-to-100-step median."""
         return min(self.usual, self.before) if self.settled else self.start
 
     @property
     def gain(self) -> float:
-        """Median of the last 20 values minus the median of 50 to 100 steps ago (or of the first values); nan before the
-        third value.
-        """
+        """Median of the last 20 values minus that of 50 to 100 steps ago (or the first); nan before the third."""
         return self.median(USUAL) - self.before
 
     def reached(self, x: float) -> bool:

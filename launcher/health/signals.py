@@ -136,9 +136,7 @@ class Reward(Metric):
 
     @property
     def gained_slowly(self) -> bool:
-        """Whether the last 20 scores exceed those of 50 to 100 steps ago by two standard errors; False while there are
-        none.
-        """
+        """Whether the last 20 scores exceed those of 50 to 100 steps ago by two standard errors; else False."""
         return self.median(USUAL) - self.ago > _TWO_ERRORS * self.noise
 
     @property
@@ -275,9 +273,7 @@ class Signals:
         return Metric(_NO_KL) if name == "KL" else Metric()
 
     def update(self, frame: Frame, training: bool, others: bool) -> None:
-        """Updates the signals from a record; a validation updates its own only. `others`: whether other metrics than
-        before exist.
-        """
+        """Updates the signals from a record; a validation, its own only. `others`: whether metrics differ."""
         if others:
             self._fed, self._scores = None, list(filter(keys.is_validation_score, frame.data))
         if training:

@@ -199,9 +199,7 @@ class Cluster:
         self._ask("DELETE", f"/api/jobs/{quote(id, safe='')}", allowed=(400, 404, 500))
 
     def holders(self) -> dict[str, float]:
-        """Holders of reserved GPUs, with their number: the submission id of a job, or the command of a driver without
-        one.
-        """
+        """Reserved GPUs by holder: the submission id of a job, or the command of a driver without one."""
         held: dict[str, float] = {}
         for group in self.listed("placement_groups", "state", "CREATED"):
             for bundle in group.get("bundles") or ():

@@ -81,9 +81,7 @@ def of_seeds(first: Sequence[float], second: Sequence[float]) -> Error | None:
 
 
 def seeds_needed(difference: float, spread: float, level: float = LEVEL) -> int | None:
-    """Runs per group that detect this difference in 4 of 5 cases; None above 50. `spread`: standard deviation within a
-    group.
-    """
+    """Runs per group that detect this difference in 4 of 5 cases; None above 50. `spread`: deviation in a group."""
     for count in range(2, _MOST + 1):
         freedom = 2 * count - 2
         reach = quantile((1 + level) / 2, freedom) + quantile(_POWER, freedom)

@@ -93,7 +93,7 @@ def pinned() -> list[str]:
 
 
 def toggle(key: str) -> bool:
-    """Pins or unpins a key; beyond `MOST_PINS`, unpins the oldest. Returns whether the key is pinned. Raises UserError,
+    """Pins or unpins a key; beyond `MOST_PINS`, unpins the oldest. Returns whether it is pinned. Raises UserError,
     OSError.
     """
     path, keys = obeyed(layout_file()), pinned()

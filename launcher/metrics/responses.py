@@ -158,9 +158,7 @@ def _advantages(rows: Sequence[Row], groups: Sequence[Sequence[int]]) -> dict[st
 
 
 def _longer_pays(rows: Sequence[Row], groups: Iterable[Sequence[int]]) -> float:
-    """Among response pairs of one prompt, the share whose longer response scores higher minus the share where it scores
-    lower.
-    """
+    """Among response pairs of one prompt, the share whose longer one scores higher minus the opposite share."""
     signs = list[int]()
     for places in groups:
         found = [(len(rows[place]["output"]), _number(rows[place].get("score"))) for place in places[:_COMPARED]]

@@ -195,9 +195,7 @@ class Preset(Group):
         return next((each for each in found if is_verl(each)), None)
 
     def configuration(self, python: str, verl: Path | None) -> programs.Found | None:
-        """The configuration that the program starts from, if its files are here; `python`: its interpreter, `verl`:
-        veRL.
-        """
+        """The configuration that the program starts from, if present; `python`: its interpreter, `verl`: veRL."""
         program = self.program
         asked = programs.Asked(
             entry=program.entry_point or MAIN,
@@ -213,9 +211,7 @@ class Preset(Group):
 
     @property
     def is_foreign(self) -> bool:
-        """Whether the defaults of veRL's usual configuration do not apply, due to another configuration or its own
-        veRL.
-        """
+        """Whether veRL's usual defaults do not apply, due to another configuration or its own veRL."""
         return self.program.config != PPO or self.own_verl is not None
 
 

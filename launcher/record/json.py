@@ -192,9 +192,7 @@ def _reader(hint: Any) -> Read:
 
 
 def _instance(value: Any, kind: type) -> Any:
-    """`value` if it is of this type; ruamel's strings and mappings count as Python's. A bool does not count as a
-    number.
-    """
+    """`value` if it is of this type; ruamel's strings and mappings count as Python's, a bool not as a number."""
     return value if isinstance(value, kind) and not isinstance(value, bool) else _refuse(value)
 
 

@@ -157,9 +157,7 @@ def refused() -> list[UserError]:
 
 
 def entries() -> list[Queued]:
-    """The waiting runs in order, without damaged files. Removes the file of a started entry, so that it does not
-    reappear.
-    """
+    """The waiting runs in order, without damaged files. Removes a started entry's file, so that it stays away."""
     known = _read()
     for each in (started := [each for each in known if each.run.path.exists()]):
         with contextlib.suppress(OSError):  # a later look removes it if this one cannot

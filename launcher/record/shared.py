@@ -38,9 +38,7 @@ Inode = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class SharedFile(Record):
-    """Shared memory or a socket; `device`, `inode`, `changed` (ctime in ns) distinguish it from a later file at its
-    path.
-    """
+    """Shared memory or a socket; `device`, `inode` and `changed` (ctime in ns) identify it at its path."""
 
     path: str
     device: int

@@ -52,9 +52,7 @@ class Use(NamedTuple):
 
 
 class Gain(NamedTuple):
-    """Mean reward of the first and last fifth of the steps, with their number; `reach`: half the interval of the
-    difference.
-    """
+    """Mean reward of the first and last fifth of steps, and their number; `reach`: half the difference's interval."""
 
     before: float
     after: float

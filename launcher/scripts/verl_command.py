@@ -18,11 +18,7 @@ from launcher.scripts.pasted.commands import STARTS
 _SHEBANG = re.compile(r"\A#!\S+(?:[ \t]+(?:ba|z)?sh\b)?")  # a page may have put the whole script on one line
 _PROMPT = re.compile(r"^(\s*)\$ (?=\S)", re.MULTILINE)
 _PYTHON = re.compile(r"(?:\S*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed)")
-_RUNNERS = (
-    "torch.distributed.run",
-    "torch.distributed.launch",
-    "accelerate.commands.launch",
-)  # start several processes
+_RUNNERS = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch")  # many processes
 _WATCHERS = ("debugpy", "pdb", "cProfile", "viztracer", "coverage", "scalene", "memray", "trace")
 _OVERRIDE = re.compile(r"[+~]{0,2}[A-Za-z_][\w-]*(?:[./@][\w-]+)+=")
 _OF_PPO = re.compile(r"[+~]{0,2}(?:actor_rollout_ref|algorithm|critic)\.")
@@ -132,9 +128,7 @@ def _slurm(text: str, folder: str) -> dict[str, str]:
 def choose(
     started: Sequence[Started], notes: list[str], ended: str | None, path: str, lacking: Sequence[str] = ()
 ) -> Script:
-    """The last veRL command among the programs that a script starts; `lacking`: without values. Raises UserError as
-    `parse`.
-    """
+    """The last veRL command among a script's programs; `lacking`: names without values. Raises as `parse`."""
     script = Script(notes=list(dict.fromkeys(notes)))
     commands: list[tuple[Started, int]] = []
     loose: list[str] = []

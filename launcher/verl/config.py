@@ -107,9 +107,7 @@ class VerlConfig(ABC):
 
     @property
     def has_critic(self) -> bool | None:
-        """Whether a critic is trained: `critic.enable`; if unset, with GAE. veRL: `verl/trainer/ppo/utils.py:
-        need_critic`.
-        """
+        """Whether a critic is trained: `critic.enable`, or GAE. veRL: `verl/trainer/ppo/utils.py: need_critic`."""
         enabled = self.flag("critic.enable")
         return enabled if enabled is not None or self.estimator is None else self.estimator == "gae"
 

@@ -43,9 +43,7 @@ RESTORED = ("fsdp", "fsdp2", "veomni", "megatron")
 
 
 def batch_of_updates(subject: Subject) -> Findings:
-    """ASYNC-1: with separate_async, a batch is a whole number of updates, and the engine has its own GPUs and receives
-    weights.
-    """
+    """ASYNC-1: with separate_async, a batch is a whole number of updates; the engine has GPUs and gets weights."""
     if not subject.is_separate:
         return
     batch, mini, step = subject.whole(BATCH), subject.whole(MINI), subject.whole(SYNC_STEP)

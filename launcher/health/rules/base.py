@@ -91,9 +91,7 @@ class Rule:
         return True
 
     def tick(self, now: float, used: Mapping[str, float | None]) -> Reading | None:
-        """The rule's reading about once per second, by the used shares of "GPU" and "host" memory; None without one
-        yet.
-        """
+        """The rule's reading about once per second, by used shares of "GPU" and "host" memory; None without one."""
         return None
 
     def log_line(self, text: str, line: int) -> Reading | None:

@@ -97,9 +97,7 @@ class StepTime(Rule):
         return slow_together(now, usual)
 
     def _times(self, core: float, of: str, name: str, when: str = "") -> tuple[float, Callable[[], str]]:
-        """The step time as a multiple of an estimate: of the time or, if smaller, of the time per token, as longer
-        responses are not slow.
-        """
+        """The step time as a multiple of an estimate; per token if smaller, as longer responses are not slow."""
         then, cost = getattr(self._time, of), self._cost
         ratio = core / then
         if cost.known and math.isfinite(cost.now) and (of_token := cost.now / getattr(cost, of)) < ratio:

@@ -60,9 +60,7 @@ class Plan:
         name: str = "",
         note: str = "",
     ) -> Plan:
-        """The plan of a preset, or of its name or path, with changes; `after`: the run whose settings were edited.
-        Raises UserError.
-        """
+        """The plan of a preset, its name or path, with changes; `after`: the run whose settings were edited."""
         loaded = with_settings(preset, changes)
         origin = None if after is None else Parent(after).origin(loaded)
         return cls(loaded, tuple(changes), origin, name=name, note=note)

@@ -260,9 +260,7 @@ class Supervisor:
                 self.alert_command.send(told)
 
     def _finish(self) -> None:
-        """Handles the end of the driver or the removal of the run: ends remaining processes, reads the remaining
-        output, records the exit.
-        """
+        """Handles the driver's end or the run's removal: ends processes, reads remaining output, records the exit."""
         assert self.driver is not None
         if self.driver.running():
             self.driver.stop_orphan()
@@ -351,9 +349,7 @@ class Supervisor:
         retry(self.run, Path.cwd())
 
     def _ended_at(self) -> float:
-        """The end of the driver: now, its last sign of life if it ended elsewhere, or a time before this supervisor
-        began.
-        """
+        """The driver's end: now, its last sign of life elsewhere, or a time before this supervisor began."""
         if isinstance(self.driver, FileDriver):
             return self.driver.grown
         with contextlib.suppress(OSError):

@@ -125,9 +125,7 @@ class Parent:
 
     @cached_property
     def checkpoints(self) -> Mapping[int, Path]:
-        """Steps and folders of possible starts of a fork, oldest first: its checkpoints, and the one that it began
-        with.
-        """
+        """Steps and folders of possible starts of a fork, oldest first: its checkpoints, and its own start."""
         begun = beginning(self.id, self.info.parent)
         return dict(sorted((checkpoints(self.run) | dict([begun] if begun else ())).items()))
 

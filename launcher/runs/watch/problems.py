@@ -68,9 +68,7 @@ def flag(
     values: Mapping[str, Any] | None = None,
     unit: str = "step",
 ) -> Problem:
-    """A check as a problem, with the current limits and, while active, the fixes that fit the run; `values` as in
-    `settle`.
-    """
+    """A check as a problem, with current limits and, while active, fixes for the run; `values` as in `settle`."""
     from launcher.preset.settle import offers
 
     about = texts_of(check.rule, check.family)

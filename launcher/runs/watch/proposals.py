@@ -26,9 +26,7 @@ _FROM_THE_START = ("trainer.critic_warmup", "lr_warmup_steps")  # counted from s
 
 @dataclass(frozen=True, slots=True)
 class Proposal(Record):
-    """KEY=VALUE settings to try together, with old and new values; `reason`: what they undo, what is unusual, where it
-    is set.
-    """
+    """KEY=VALUE settings to try together, with old and new values; `reason`: effect, unusual value, or place."""
 
     settings: tuple[str, ...]
     edits: tuple[Edit, ...]

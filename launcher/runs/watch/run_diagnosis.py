@@ -172,9 +172,7 @@ def explained(source: RunDir | Log) -> Explanation:
 
 
 def explanation(run: RunDir) -> Explanation | None:
-    """Why a run failed, who stopped it, or the cause of a live one's errors; otherwise None. Raises UserError for
-    unreadable logs.
-    """
+    """Why a run failed, who stopped it, or a live run's errors; else None. Raises UserError for unreadable logs."""
     attempt, state = run.last_attempt(), current(run, checks=False)
     if attempt is None:
         return None
@@ -206,9 +204,7 @@ def _again(fix: Fix, run: RunDir, kept: int | None) -> Fix:
 
 
 def _in_session(result: Diagnosis, attempt: AttemptDir) -> Diagnosis:
-    """The diagnosis with the folder of the run's own Ray session in its fixes; the latest session may belong to another
-    run.
-    """
+    """The diagnosis with the run's own Ray session folder in its fixes; the latest may be another run's."""
     session = RaySession.read(attempt.ray)
     if session is None:
         return result

@@ -200,9 +200,7 @@ def usual_start(run: RunDir, head: Head) -> Usual:
 
 
 def start_times(run: RunDir) -> tuple[int, Mapping[str, float]]:
-    """The newest attempt that reached its first step, with the seconds per stage; 0 and empty for other frameworks'
-    logs.
-    """
+    """The newest attempt that reached its first step, with seconds per stage; 0 and empty for external logs."""
     found = {} if run.read_head().from_log else dict(_taken(run))
     return max(found.items(), default=(0, {}))
 

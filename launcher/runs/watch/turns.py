@@ -225,9 +225,7 @@ class _Machine:
         return []
 
     def place(self, entry: Queued, *, starting: bool = False) -> Turn:
-        """The turn of an entry; later entries do not get its GPUs. One that is being started keeps the GPUs that it was
-        given.
-        """
+        """The turn of an entry; later ones do not get its GPUs. One that is being started keeps its GPUs."""
         if starting:
             devices = (entry.gpus or entry.given or (_ALL,)) if entry.needs else ()
             self.held |= dict.fromkeys(self._numbers(devices), f"is reserved for {entry.id}")

@@ -270,9 +270,7 @@ class _Reader(Control, Runner):
         return True
 
     def _launched(self, words: list[str]) -> bool:
-        """Reads the command inside `docker run IMAGE bash -c text`, `sbatch --wrap=text`, ...; returns False for other
-        commands.
-        """
+        """Reads the command inside `docker run IMAGE bash -c ...`, `sbatch --wrap=...`; returns False for others."""
         command = launchers.inner(words)
         if not command:
             return False

@@ -22,9 +22,7 @@ from tui.kit.widgets.lines import Lines
 
 
 class CaseScreen(RunPage):
-    """First shows the complete text to send, then the answer above it as it arrives. `about`: "health" asks about the
-    flags.
-    """
+    """Shows the complete text to send, then the answer above it. `about`: "health" asks about the flags."""
 
     PAGE_NAME = "Case"
     BINDINGS = KEYS["case"]

@@ -24,9 +24,7 @@ def answer(reply: Callable[[Request], Mapping[str, object]]) -> None:
 
 
 def load_file(path: str) -> ModuleType:
-    """Loads by path (no relative imports), or by the name after `pkg://`. veRL: `verl/utils/import_utils.py:
-    load_module`.
-    """
+    """Loads by path (no relative imports) or name after `pkg://`. veRL: `verl/utils/import_utils.py: load_module`."""
     if path.startswith("pkg://"):
         return importlib.import_module(path.removeprefix("pkg://").replace("/", "."))
     spec = importlib.util.spec_from_file_location("custom_module", path.removeprefix("file://"))

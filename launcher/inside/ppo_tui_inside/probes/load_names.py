@@ -104,9 +104,7 @@ def _named(item: Request) -> tuple[str | None, list[str]]:
 
 
 def _rows(item: Request) -> tuple[str | None, list[str]]:
-    """Makes the data set like `verl/trainer/ppo/utils.py: create_rl_dataset`; ignores errors that too few rows may
-    cause.
-    """
+    """Makes the data set like `verl/trainer/ppo/utils.py: create_rl_dataset`; ignores errors of too few rows."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ["HF_DATASETS_CACHE"] = folder
         from omegaconf import OmegaConf

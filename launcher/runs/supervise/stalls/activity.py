@@ -147,9 +147,7 @@ class Patience:
         self._held = 0.0  # when the run is looked at again, unless it makes progress
 
     def note(self, now: float, *, busy: bool, printed: float | None, stage: Stage, stood: bool = False) -> None:
-        """Takes in the activity since the last call. `printed`: time of the last output. `stood`: whether the run had a
-        reason to wait.
-        """
+        """Takes in recent activity. `printed`: time of the last output. `stood`: the run had a reason to wait."""
         progressed = max(printed or 0.0, stage.since)
         if progressed > self.progressed:
             self.progressed, self._next, self._held = progressed, 0.0, 0.0
