@@ -47,7 +47,7 @@ def open_screen(request: ScreenRequest) -> int:
     app = PpoTui(request, CutDriver if remote else ShellDriver)
     with given_back(), title_kept():
         app.run(mouse=request.settings.mouse)
-    gc.freeze()  # Python would look through all objects once more, for as long as a second
+    gc.freeze()  # otherwise Python would look through all objects again, for up to a second
     return app.return_code or 0
 
 

@@ -24,7 +24,7 @@ from launcher.agents.tools import Job, Tool, run, tools
 from launcher.core.errors import UserError
 from launcher.core.secrets import redact
 
-_ASKS_AGAIN = "2026-07-28"  # protocol from which a call that needs the user is answered, asked and sent again
+_ASKS_AGAIN = "2026-07-28"  # the protocol from which a call that needs the user is sent twice
 _ABOUT = (
     "Runs of PPO training with veRL on this machine. Begin with list_runs; then status, health and metrics of a run. "
     "diagnose says why a run failed. explain has the reference text of every rule, finding, cause and field."

@@ -24,7 +24,7 @@ from launcher.core.tables import read_tables, record
 _FILE = Path(__file__).with_name("tools.toml")
 PAGE = 12_000  # characters of one answer
 TIME_LIMIT = 300.0  # seconds; a check that loads a model takes one or two minutes
-_LAST_WORDS = 5.0  # seconds in which an interrupted command ends what it has started
+_LAST_WORDS = 5.0  # seconds for an interrupted command to end its processes
 _LINES = 10  # progress lines of a job
 _SETTING = re.compile(r"\+{0,2}[A-Za-z_][\w.@/-]*=.*", re.DOTALL)
 _PARTS = {"settings": _SETTING}

@@ -26,7 +26,7 @@ ROWS = (
 def checks(subject: Subject) -> Iterable[Finding]:
     """All findings about memory."""
     if subject.loaded.preset.cluster.submit and not subject.machine.assumed:
-        return  # this machine does not run it; `cluster` asks for the GPUs of those that do
+        return  # runs on other machines; `cluster` checks their GPUs
     estimated = estimate(subject)
     if estimated is None and models.is_toy(str(subject.get(MODEL_PATH))):
         return  # not made yet, and small
@@ -103,7 +103,7 @@ def _longest_row(estimated: Estimate, total: int) -> Iterator[Finding]:
     """The engine does not start if one row of maximum length exceeds its KV cache."""
     plan = estimated.plan
     if plan.utilisation is None or plan.of_free:
-        return  # sglang takes what there is
+        return  # sglang uses the available memory
     weights, token = rollout_memory.weights(plan), rollout_memory.kv_bytes(plan)
     room, wanted, shorter = rollout_memory.room(plan, total), token * plan.max_model_len, token * plan.longest
     if room - rollout_memory.working(plan) >= wanted:

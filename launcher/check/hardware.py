@@ -29,7 +29,7 @@ from launcher.verl.config import CRITIC_PATH, ENGINE, MODEL_PATH, ROLLOUT
 
 SHM = Path("/dev/shm")
 FILES_WANTED, FILES_NEEDED = 65_536, 4_096
-_MANY = 10  # checkpoints of a run whose steps are unknown and that keeps all
+_MANY = 10  # checkpoints of a run with unknown steps and no limit
 PROCESSES = 4_096  # and threads: each of Ray's workers has dozens
 SOCKET_PATH = 107  # bytes of a unix socket's path
 SOCKET = "/session_2026-01-01_00-00-00_000000_1234567/sockets/plasma_store"

@@ -12,7 +12,7 @@ from launcher.preset.effective import EffectiveConfig
 from launcher.preset.fields import Spec
 from launcher.record.fix import Fix
 
-REACH = 32  # how far from a number another one is looked for
+REACH = 32  # maximum distance of a suggested number
 ROUNDS = 5  # changes that one change may bring along
 _SWITCHES = {"yes": True, "on": True, "y": True, "no": False, "off": False, "n": False}
 
@@ -47,7 +47,7 @@ def _candidates(spec: Spec, value: Any, own: Any) -> Iterator[Any]:
     if isinstance(value, float) and value.is_integer():
         yield int(value)
     if isinstance(value, (int, float)) and 5 <= value <= 100:
-        yield value / 100  # per cent where a share is wanted
+        yield value / 100  # a percentage instead of a share
     yield own
     if isinstance(value, (int, float)):
         bounds = [bound for bound in (spec.ge, spec.le) if bound is not None]

@@ -22,7 +22,7 @@ def ask(
     `{"failed": why}` if it did not start, ended without one, or took longer than `timeout` seconds. All its processes
     are killed.
     """
-    with tempfile.TemporaryFile() as errors:  # no pipe: what the probe leaves running would keep it open
+    with tempfile.TemporaryFile() as errors:  # not a pipe: remaining processes of the probe would keep it open
         try:
             process = subprocess.Popen(
                 inside.probe(python, probe),

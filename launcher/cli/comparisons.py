@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from launcher.compare.trial_runs import TrialPlan
     from launcher.compare.trial_verdicts import Trials
 
-_LOOK = 0.2  # seconds between two looks at what trials say
-_AGAIN = 30.0  # seconds until `report --follow` writes again
+_LOOK = 0.2  # seconds between two looks at the trials' output
+_AGAIN = 30.0  # seconds between two updates of `report --follow`
 _NEXT = re.compile(r",(?=\+*[A-Za-z_][\w.]*=)")
 
 

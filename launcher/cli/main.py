@@ -49,7 +49,7 @@ def main(
 
         say("cancelled")
         code = 130
-    except BrokenPipeError:  # the reader of our output has gone (`| head`), which is no error
+    except BrokenPipeError:  # the reader of our output has ended (`| head`), which is not an error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for pending output
         code = 0
     except OSError as error:  # a full disk, a folder that is not ours

@@ -197,7 +197,7 @@ def put_table(rows: Sequence[Sequence[str]]) -> None:
     for row in cells:
         head = "  ".join(cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False))
         print(_row(f"{head}  ", row[-1]))
-    sys.stdout.flush()  # a reader that has gone (`| head`) is told of here, not when the interpreter ends
+    sys.stdout.flush()  # reports an ended reader (`| head`) here, not at the interpreter's end
 
 
 def _row(head: str, last: str) -> str:

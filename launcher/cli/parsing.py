@@ -126,7 +126,7 @@ def wrong_use(error: typer.TyperException) -> UserError:
         return UserError(
             f"no option '{option}' of '{path}'", hint_of(_meant(path, option, known), f"'{path} --help' lists all")
         )
-    if hasattr(error, "param_type"):  # a missing one; what was given is read first
+    if hasattr(error, "param_type"):  # a missing argument; the given ones are read first
         missing = [_name(each) for each in params if each.required and each.name not in context.params]
         words = " and ".join(filter(None, (", ".join(missing[:-1]), missing[-1])))
         return UserError(f"missing {words}", _use(path, params))

@@ -116,7 +116,7 @@ def edit(
     from launcher.preset.drafts import open_draft
     from launcher.preset.field_values import field_named
 
-    open_draft(preset)  # a mistake is told before the screen opens
+    open_draft(preset)  # reports errors before the screen opens
     wanted = field_named(field) if field else None
     if not on_terminal():
         raise UserError(

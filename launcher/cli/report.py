@@ -315,7 +315,7 @@ def health(
     if json:
         _put_judged(origin, checklist, checks, changes, numbering)
         return
-    state = current(origin) if isinstance(origin, RunDir) else None  # a stop that was asked for is no failure
+    state = current(origin) if isinstance(origin, RunDir) else None  # a requested stop is not a failure
     put(sentence(checklist, state.outcome or state.state if state else None))
     _put_flags(origin, checks, numbering)
     others = [check for check in checks if not check.on]

@@ -19,8 +19,8 @@ from launcher.runs.watch.steps import validation
 
 _DASH = "–"
 _INCONCLUSIVE = "inconclusive"
-_TOLD = 6  # settings that tell a group from the others, in its row
-_NAMED = 2  # settings that are named of those that change what a metric measures
+_TOLD = 6  # maximum number of distinguishing settings in a group's row
+_NAMED = 2  # maximum number of listed settings that change a metric's meaning
 
 
 class Measure(NamedTuple):

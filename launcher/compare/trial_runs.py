@@ -43,7 +43,7 @@ from launcher.verl.config import GPUS, NODES
 
 POLL = 1.0  # seconds
 _CORES = 2  # cores that a run on the CPU keeps busy
-_ASK = 10.0  # seconds after which the queue is asked again what a trial waits for
+_ASK = 10.0  # seconds between two reports of the queue's reasons
 _MORE = 12  # steps after the one at which the flag was up: as many as it takes to compare rewards
 
 
@@ -127,7 +127,7 @@ def plan(
     before = max((each for each in parent.checkpoints if each < onset.rose), default=0)
     step = at if at is not None else before if isolated else parent.fork_step(onset)
     change, reasons = None, dict[tuple[str, ...], str]()
-    for arm in ((), *changes):  # a missing checkpoint or a mistyped key is told before any trial begins
+    for arm in ((), *changes):  # reports a missing checkpoint or a misspelled key before the first trial
         planned_fork(parent, arm, step=step)
     if not changes:
         found, change = proposals(parent, onset, step)

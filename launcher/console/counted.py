@@ -9,8 +9,8 @@ from launcher.metrics.frameworks import Framework
 from launcher.record.numbering import Numbering
 
 _ABOUT = 1.5  # gaps between two lines that are one gap, give or take its rounding
-_FIRST = 0.75  # gaps below which the first line is that of the first step
-_COARSE, _NEAR = 0.02, 11  # gaps of values with two decimals that say nothing; lines whose gaps are compared
+_FIRST = 0.75  # intervals below which the first line is the first step
+_COARSE, _NEAR = 0.02, 11  # limit for intervals with two decimals; lines whose intervals are compared
 
 
 class Counted:

@@ -16,7 +16,7 @@ from launcher.record.fix import Change, Fix
 
 MORE_EPOCHS = Change("trainer.total_epochs", "raise")
 ENGINE = re.compile(r"vLLM|SGLang|EngineCore|Scheduler")
-_LAST = 40  # lines in which an exception may be why a log stops
+_LAST = 40  # last lines in which an exception may explain a log's end
 WORKERS = re.compile(r"TaskRunner|AgentLoop|RewardLoop|WorkerDict")
 
 

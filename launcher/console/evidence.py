@@ -120,7 +120,7 @@ class Evidence:
 
     def _read(self, lines: list[Marked]) -> None:
         for line in lines:
-            if self._repeated:  # `ray job` prints the last lines again
+            if self._repeated:  # `ray job` repeats the last lines
                 return
             self._take(line)
 

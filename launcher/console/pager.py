@@ -176,7 +176,7 @@ class LogPager:
 
     def _line(self, start: int, end: int, begin: bytes) -> RawLine:
         """The line with the bytes `begin` first: all of it, or its kept part."""
-        if end - start > LONGEST + 1:  # the last redraw of a progress bar is what a terminal shows
+        if end - start > LONGEST + 1:  # a terminal shows the last redraw of a progress bar
             _, redrawn, last = self.read(end - _HALF, _HALF).removesuffix(b"\n").partition(b"\r")
             if redrawn:
                 begin = begin[:_HALF] + redrawn + last

@@ -65,7 +65,7 @@ class PhaseTracker:
     def mark(self, name: str, phase: str, stamp: bytes | None) -> str | None:
         """Takes in a line with a mark of `launcher.console.marks`; `stamp`: vLLM's date and time, if any."""
         starting = self.phase in _STARTING
-        if name in ("ray_start", "ray_started") and not starting:  # a second run in the same file
+        if name in ("ray_start", "ray_started") and not starting:  # another run in this file
             return self._enter("ray")
         if name in ("asleep", "awake"):
             return self._engine(name, stamp or b"")

@@ -21,7 +21,7 @@ from launcher.record.problem import Evidence as Seen
 from launcher.rivals.case import Case
 from launcher.rivals.rows import Row, row_of
 
-_RANKED = 3  # causes that an answer lists at most
+_RANKED = 3  # maximum number of listed causes
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,11 @@ from launcher.record.fix import Change, Fix
 from launcher.verl.code_settings import Condition, conditions, default_of, requirements, within
 
 OWN = "your code"  # the component of an exception that it raises
-_NEAR = 4  # innermost frames whose own settings come before those of their component
-_WHOLE = 200  # settings in a log with the whole configuration: what it lacks the run does not have
+_NEAR = 4  # innermost frames whose settings precede their component's
+_WHOLE = 200  # settings in a log with the whole configuration, so that missing keys are unset
 _LONG, _SHORT = 12, 8  # characters of a setting's name that is not a word of the language; of one that is likely
-_ABOVE = 40  # lines above an exception in which the line that decides it is looked for
-_TOGETHER = 3  # lines between those that one tool prints, of which the first decides
+_ABOVE = 40  # lines above an exception in which a decisive line may be
+_TOGETHER = 3  # lines between outputs of one tool, of which the first decides
 # What only says that an exception was raised in a worker of a loader.
 _CAUGHT = re.compile(r"\S+: Caught \w+ in ")
 # An exception that says little by itself: one of another process before it is its reason.

@@ -145,7 +145,7 @@ def write_atomic(path: Path, content: bytes) -> None:
         with contextlib.suppress(OSError):
             temporary.unlink()
         if isinstance(error, OSError):
-            error.filename, error.filename2 = str(path), None  # a full disk does not say where
+            error.filename, error.filename2 = str(path), None  # the error of a full disk lacks the path
         raise
 
 

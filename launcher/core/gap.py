@@ -10,7 +10,7 @@ from pathlib import Path
 
 HEAD = 16 << 20  # bytes kept of the beginning: versions, configuration and the first steps
 _KEEP_SIZE, _PUNCH_HOLE = 1, 2  # linux/falloc.h
-_LINE = 1 << 16  # bytes in which the end of a line is looked for
+_LINE = 1 << 16  # bytes searched for the end of a line
 
 
 def find(fd: int) -> range:

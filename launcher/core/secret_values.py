@@ -21,7 +21,7 @@ _VALUE = re.compile(r"(?![/~])[^\s'\"]{16,}")  # kept values; a path is not a se
 _SIGN = re.compile(r"[^A-Za-z0-9_]")
 _ALNUM = "A-Za-z0-9"
 _KEY = 32  # bytes
-_PAUSE = 2.0  # seconds until the files are looked at again: another process may have started a run
+_PAUSE = 2.0  # seconds between two looks at the files: another process may have started a run
 
 
 def keep(env: Mapping[str, str]) -> None:

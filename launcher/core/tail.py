@@ -101,7 +101,7 @@ def chunks(path: Path, meter: Meter = SILENT) -> Iterator[bytes]:
     """
     try:
         with path.open("rb") as raw:
-            packed = raw.peek(2).startswith(b"\x1f\x8b")  # the name does not tell it
+            packed = raw.peek(2).startswith(b"\x1f\x8b")  # the name does not show compression
             file: IO[bytes] | gzip.GzipFile = gzip.GzipFile(fileobj=raw) if packed else raw
             first = file.read(_CHUNK)
             if encoding := utf16(first):

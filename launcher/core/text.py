@@ -22,8 +22,8 @@ _SIGNS = "●◆▲✖·○■✔◇★ ↑↓→←❯ …–—−×÷≥≤°
 _PLAIN = "*i!X.o#+o* ^v><> ~---x/>< 2d |:--=-- ++++ |||| #%. __.--==#"
 ASCII = {sign: plain for sign, plain in zip(_SIGNS, _PLAIN, strict=True) if sign != " "}
 
-_WORD = 4  # letters of a word that is looked for inside names and meanings
-_SLIPS = 5  # letters of a word whose slips are known
+_WORD = 4  # minimum letters of a word searched inside names and meanings
+_SLIPS = 5  # minimum letters of a word whose slips are corrected
 
 TWINS = "twins"
 """Name of a codec error handler: replaces a character that an encoding lacks by a similar one or a question mark."""

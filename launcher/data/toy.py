@@ -59,7 +59,7 @@ def ensure_for(model: str | None, python: str, progress: Callable[[str], None]) 
 
 
 def _recipe(folder: Path) -> str | None:
-    try:  # files of other users are made anew
+    try:  # rebuilds files of other users
         return None if any(map(foreign, folder.rglob("*"))) else (folder / "recipe").read_text()
     except OSError:
         return None

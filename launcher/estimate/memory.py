@@ -117,7 +117,7 @@ def estimate(subject: PlacedConfig) -> Estimate | None:
     if sizes is None:
         return None
     gpus = subject.machine.gpus[: subject.gpus]
-    total = min((gpu.usable for gpu in gpus if gpu.total), default=None)  # some drivers do not tell
+    total = min((gpu.usable for gpu in gpus if gpu.total), default=None)  # some drivers do not report the size
     phases = () if subject.on_cpu else _phases(sizes, total)
     return Estimate(sizes, phases, _host(subject, sizes), total, _formula(sizes, total))
 
@@ -193,7 +193,7 @@ def _updating(sizes: MemoryInputs, model: Trained) -> tuple[list[Part], int]:
     copies = 2 * (shape.embedding * heads + 2 * sum(a * b for a, b in shape.linear))
     gradients = model.gradients * own
     moving = [Part("activations", kept, False), Part("logits", scores, False)]
-    if gradients > kept + scores:  # Adam's step comes when those are gone
+    if gradients > kept + scores:  # Adam's step comes after these are freed
         moving = [Part("Adam temporaries", model.gradients, False)]
     parts = [
         Part(f"{model.name} weights", model.weights * own, True),

@@ -13,7 +13,7 @@ from launcher.estimate.sizing import MemoryInputs
 
 # CUDA context, cuBLAS and buffers of the process: asleep, a tenth of the weights more
 PROCESS = int(0.8 * GIB)
-_GRAPHS = int(1.15 * GIB)  # CUDA graphs that a sleeping engine keeps: 0.4 GiB at 135M; else assumed
+_GRAPHS = int(1.15 * GIB)  # CUDA graphs of a sleeping engine: 0.4 GiB at 135M; otherwise assumed
 _SAMPLED = 6 * 4  # bytes for each row and word while tokens are drawn: copies of the logits in fp32
 _BUFFERS = GIB // 10  # vLLM's memory besides weights, its profile run and KV cache (0.07 GiB in its logs)
 _KEPT = 0.8  # share of the profile's peak that torch holds in addition at the maximum number of rows

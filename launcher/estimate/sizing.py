@@ -58,7 +58,7 @@ class MemoryInputs:
     critic: Trained | None
     critic_facts: ModelFacts | None
     critic_guessed: bool  # nothing is known about its model: it is counted as the actor's
-    reference: int  # bytes of the reference policy, which lies in host memory; 0 without one
+    reference: int  # bytes of the reference policy, in host memory; 0 without one
     reference_first: int  # bytes of it on the GPU until its first pass, when FSDP moves it off
     gpus: int
     longest: int  # tokens of the longest prompt and response together
@@ -67,24 +67,24 @@ class MemoryInputs:
     critic_tokens: int
     update_logit: float  # bytes for each token and word of the vocabulary
     log_prob_logit: float
-    checkpointing: bool  # activations are computed again instead of kept
+    checkpointing: bool  # activations are recomputed instead of kept
     activation_offload: bool
     utilisation: float | None  # None: no engine that reserves
     kv_cache: int | None  # bytes that vLLM is set to take for it; then its share does not count
     max_num_seqs: int
     max_num_batched_tokens: int
-    bucket: int  # bytes in which veRL hands the engine its weights; 0 when they lie elsewhere
+    bucket: int  # bytes per transfer of weights from veRL to the engine; 0 if they are elsewhere
     own_utilisation: float | None  # for engines on separate GPUs
     transferred: int  # bytes of both buffers in which weights go to other GPUs
     aside: int  # bytes of weights that separate_async puts aside in host memory
     staged: bool  # weights that were moved off come back as a whole to be sent
     copied: int  # bytes of the copy that FSDP 1 makes of them
-    of_free: bool  # sglang: the share is of what is free at its start, and its own work is not in it
+    of_free: bool  # sglang: the share applies to free memory at its start, without its working memory
     sleeps: bool  # the engine gives its memory back outside of rollouts
     eager: bool
     tensor_parallel: int
     max_model_len: int
-    reward_model: float | None  # share of a reward model on the same GPUs
+    reward_model: float | None  # memory share of a reward model on these GPUs
     reward_model_sleeps: bool
 
     @property

@@ -159,11 +159,11 @@ def destination(to: str) -> tuple[Path, Render]:
         path = Path(to).expanduser()
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             path.stat()
-    except (OSError, RuntimeError, ValueError) as error:  # too long, forbidden; nobody's home; a NUL
+    except (OSError, RuntimeError, ValueError) as error:  # too long, forbidden, an unknown home, a NUL
         raise of_file(f"--output {to}: cannot be written", error) from None
     if to.endswith(os.sep) or path.is_dir() or not path.suffix:
         return _in_folder(path), tensorboard
-    if EVENTS in path.name:  # TensorBoard finds its files by this word, wherever it stands in the name
+    if EVENTS in path.name:  # TensorBoard finds its files by this word, anywhere in the name
         return path, tensorboard
     render = _RENDERS.get(path.suffix.lower())
     if render is None:

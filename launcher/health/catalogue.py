@@ -103,7 +103,7 @@ class RuleData:
     raised: tuple[int, int] = (2, 3)
     release: int = 5
     factor: float | None = None
-    harm: str = ""  # the damage that the rule sees, in words; only with such does a change become CRITICAL
+    harm: str = ""  # the rule's damage in words; a change is CRITICAL only with damage
     applies: str = "always"
     figures: tuple[Figure, ...] = ()
     needs: tuple[str, ...] = ()

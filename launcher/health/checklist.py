@@ -194,7 +194,7 @@ class Checklist:
         return [replace(each, cause=why.cause, lead=why.title) if why else each for each, why in found]
 
     def _explain(self) -> None:
-        if self._config.supervised:  # the causes are those of reinforcement learning
+        if self._config.supervised:  # the causes apply to reinforcement learning
             return
         states = {name: entry.state for name, entry in self._entries.items() if not entry.muted}
         on = {name: (each.level, each.since) for name, each in states.items() if each.level > OK}

@@ -37,7 +37,7 @@ LEARNING_RATE = ("actor/lr", "actor/lr(1e-4)")
 STEP_TIME = ("timing_s/step", "perf/time_per_step", "timing/step")
 VALIDATION_TIME = ("timing_s/testing", "timing/testing")
 PARTS = "timing_s/"  # how the keys of timers start
-OLD_PARTS = "timing/"  # each part of a step had such a key, the whole had none
+OLD_PARTS = "timing/"  # each part of a step had such a key, the whole step had none
 SAVING_TIME = ("timing_s/save_checkpoint", "timing/save_checkpoint")
 TOKENS = ("perf/total_num_tokens",)
 RESERVED_MEMORY = (  # each row: the larger of its keys
@@ -70,7 +70,7 @@ SURPLUS = ("training/filter_groups/discarded_surplus_samples",)
 FAILED = ("training/rollout_failure/evicted_samples",)
 GENERATION = ("timing_s/gen",)
 ROLLOUT_IDLE = ("fully_async/rollouter/idle_ratio", "timing_s/fully_async/rollouter/idle_ratio")
-SEPARATE = ("separate_async/", "fully_async/")  # how keys of runs start whose rollout has GPUs of its own
+SEPARATE = ("separate_async/", "fully_async/")  # key prefixes of runs with separate GPUs for the rollout
 TURNS = ("num_turns/max", "training/num_turns/max")
 TOOL_CALLS = ("tool_call_counts/max",)
 # Of launcher.metrics.responses.

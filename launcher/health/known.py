@@ -10,7 +10,7 @@ from launcher.health.rivals import names
 from launcher.verl.config import ACTOR, BATCH, MINI
 from launcher.verl.usual import beyond, usual_of
 
-_FIRST = 3  # steps whose mean is the beginning
+_FIRST = 3  # steps averaged as the starting value
 
 
 class Known:

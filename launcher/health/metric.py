@@ -14,7 +14,7 @@ AGO = (50, 100)  # accepted values back
 _REBUILD_AFTER = 60
 ROUNDING = 0.001  # a policy loss with one update per batch is 0 but for rounding
 _STILL_FALLS, _BEYOND_NOISE = 0.9, 1.5  # the newest ten values, to the oldest ten, and below them in units of the noise
-_TINY = 1e-300  # stands in for 0 in logarithms
+_TINY = 1e-300  # replaces 0 in logarithms
 
 
 def median(values: Iterable[float]) -> float:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from launcher.health.known import Known
 
 _SHOWN = 3  # causes that a flag lists besides the leading one
-_SOON = 3  # steps by which a cause may rise after what follows from it: rules differ in how long they wait
+_SOON = 3  # steps by which a cause may rise after its consequence: delays differ between rules
 Flags = Mapping[str, tuple[Level, int | None]]
 """Level and step of the rise, per flagged rule."""
 

@@ -66,7 +66,7 @@ class Reward(Metric):
         self.span = median(self._ranges) if self._ranges else self.highest(KEPT) - self.lowest(KEPT)
         if self.count == 5:
             self._fifth = self.smooth
-        level = min(self.smooth, self.median(5))  # a single lucky step is not what was reached
+        level = min(self.smooth, self.median(5))  # a single lucky step does not count as reached
         if self.count >= 5 and (self.best is None or level > self.best + 0.005 * self.span):
             self.best, self.best_step, self.since_best = level, step, 0
         else:

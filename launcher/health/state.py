@@ -32,7 +32,7 @@ class Reading:
     usual: float | None = None
     opening: str = ""  # start of the message
     ending: str = ""
-    worse: float = math.nan  # the metric itself, turned so that more is worse; nan where it has no such direction
+    worse: float = math.nan  # the metric with more meaning worse; nan without such a direction
     flag: Level = OK
     lasts: bool = False
     harm: str = ""

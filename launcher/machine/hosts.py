@@ -22,7 +22,7 @@ _HOST = re.compile(r"[A-Za-z0-9_\[][\w.@:%+\[\]-]*")  # ssh would take a leading
 _PATIENCE = 10  # seconds for a connection
 _ANSWER = 60  # seconds for the list of runs
 _SSH_FAILED, _NO_COMMAND = 255, 127  # exit codes of ssh, of the shell there
-_LONGEST = 49  # bytes of the folder of a socket, whose path has 107 and ssh's part of it 58
+_LONGEST = 49  # bytes of a socket's folder: a path has 107, ssh's part of it 58
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from launcher.core.text import hint_of, nearest
 from launcher.metrics.glossary import UNKNOWN, describe, examples, meanings
 
 _FOLDER = Path(__file__).with_suffix("")
-_PLANS = 256  # sets of names whose translations are kept
+_PLANS = 256  # sets of names with cached translations
 _FEW = 3  # known names that recognize a framework
-_OURS = (  # how our own keys start: under such a name, another framework's value would be judged
+_OURS = (  # prefixes of our keys, under which another framework's value would be judged
     *("actor/", "critic/", "response_length/", "prompt_length/", "response/", "timing_s/", "timing/", "perf/", "val"),
     *("training/", "rollout_corr/", "num_turns/", "tool_call_counts/", "responses/", "separate_async/", "fully_async/"),
     *("test_score/", "machine/", "global_seqlen/"),

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 PREFIX = "responses/"
-SAMPLED = 128  # responses per step whose text is read: to the same prompts at every step that has them
+SAMPLED = 128  # responses per step whose text is read: to the same prompts, as far as available
 _END = 1000  # characters of the beginning, and of the end
 _LONG_PROMPT = 4000  # characters that are compared
 _REMEMBERED = 50_000  # prompts

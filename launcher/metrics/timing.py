@@ -42,7 +42,7 @@ def seconds_of(data: Mapping[str, float]) -> float:
     """Duration of a step with validation and saving; 0 if not logged."""
     step = data.get("timing_s/step", data.get("perf/time_per_step", 0.0))
     parts = (step, data.get("timing_s/testing", 0.0), data.get("timing_s/save_checkpoint", 0.0))
-    return sum(part for part in parts if 0 <= part < 1e7)  # neither nan nor nonsense
+    return sum(part for part in parts if 0 <= part < 1e7)  # excludes nan and invalid values
 
 
 def date_log(records: Sequence[StepRecord], read: float, before: float, written: float) -> None:

@@ -114,7 +114,7 @@ class Draft:
         if error := self.wrong(where, value):
             raise UserError(error)
         places, text = self.reading.places.get(where), self.text
-        if where == ("recipe",):  # a value of the file's own would win over that of the recipe
+        if where == ("recipe",):  # the file's own value would override the recipe's
             text = self._without(recipe_layer(value, "recipe"))
         self.replace(yaml_text.put(text, places[-1] if places else spelled, value, ORDER))
 

@@ -307,7 +307,7 @@ def for_version(wanted: Settings, version: str, config_name: str | None = None) 
     fsdp = not any(engine in others for engine in OTHER_ENGINES)
     dropped = set()
     if f"{RAY}.address" in wanted and wanted[f"{RAY}.address"].source == "field":
-        dropped.add(f"{RAY}.num_cpus")  # the cluster knows its own
+        dropped.add(f"{RAY}.num_cpus")  # the cluster sets its own
     # a user's own estimator may require a critic, which is then requested
     critic = "critic.enable" in wanted and wanted["critic.enable"].value is True
     if ESTIMATOR in wanted and wanted[ESTIMATOR].value in estimators().keys() - {"gae"} and not critic:

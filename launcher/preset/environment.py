@@ -21,9 +21,9 @@ FIXED = {
     "RAY_USAGE_STATS_ENABLED": "0",
 }
 """Variables of every run; its preset can override them."""
-ON_CPU = {"VERL_PLATFORM": "cpu", "VERL_ENGINE_DEVICE": "cuda"}  # veRL's engines know cuda and npu only
+ON_CPU = {"VERL_PLATFORM": "cpu", "VERL_ENGINE_DEVICE": "cuda"}  # veRL's engines support only cuda and npu
 
-_OURS = {LOGGER: "remove it", "RAY_ADDRESS": "use cluster.address"}  # and what to do instead
+_OURS = {LOGGER: "remove it", "RAY_ADDRESS": "use cluster.address"}  # with the right action
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 

@@ -151,7 +151,7 @@ def with_settings(preset: str | LoadedPreset, settings: Sequence[str]) -> Loaded
     stacked = _sound(preset)
     for setting in settings:
         own = layers.from_setting(setting, Path.cwd())
-        recipe = own.get(("recipe",))  # over what was set so far; what is set after it wins
+        recipe = own.get(("recipe",))  # overrides earlier settings; later ones override it
         stacked = (own, *(_recipe(recipe.value, recipe.source) if recipe else ()), *stacked)
     found = replace(preset, layers=stacked)
     _ = found.preset  # raises for a value that is not allowed

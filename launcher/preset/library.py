@@ -40,7 +40,7 @@ def rename(name: str, new: str) -> Path:
     path = obeyed(own(name, f"copy it with 'ppo-tui preset copy {name} {new}'"))
     if "/" in new or new == name:
         raise UserError(f"{new!r} is not a valid new name for preset {name}")
-    children = _children(name)  # asked before the new file is one of them
+    children = _children(name)  # read before the new file is one of them
     moved, text = target(new), without_source(read_text(path))
     if not moved.exists():
         _write(moved, text)
@@ -85,7 +85,7 @@ def _extends(path: Path) -> str | None:
     try:
         parent = yaml_text.parse(path)[0].get("extends")
     except UserError:
-        return None  # a broken preset keeps nobody from anything
+        return None  # ignores a broken preset
     return parent if isinstance(parent, str) else None
 
 

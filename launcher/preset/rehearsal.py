@@ -47,7 +47,7 @@ def rehearsed(loaded: LoadedPreset, small: Mapping[str, str], cpus: int) -> Load
     room = (config.whole(PROMPT) or 0) + _TABLES["least"]["data.max_response_length"]
     tokens = _TABLES["tokens"]["fields"]
     settings |= {name: room for name in tokens if (config.number(FIELDS[name].key) or 0) > room}
-    if config.is_separate:  # a batch is so many updates
+    if config.is_separate:  # a batch is several updates
         settings |= {**_TABLES["separate"], "data.train_batch_size": config.whole(SYNC_STEP) or 1}
     for name, path in (("model.path", loaded.preset.model.path), ("critic.path", loaded.preset.critic.path)):
         if path and small.get(path, path) != path:

@@ -18,7 +18,7 @@ from launcher.verl.versions import ignored
 
 _OURS = OURS | {"trainer.experiment_name"}
 _AT_RUN_TIME = {"actor_rollout_ref.rollout.prometheus.file"}  # veRL sets it, to where Ray keeps its session
-_LOGGERS = "trainer.logger"  # a preset names those beside the usual ones
+_LOGGERS = "trainer.logger"  # a preset lists only the additional ones
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def from_config(config: Mapping[str, Any], folder: Path) -> Resolved:
     version = version_of(config)
     wanted = _wanted(config, version)
     layer, refused = Layer(), dict[str, str]()
-    for follows in (False, True):  # first what others follow
+    for follows in (False, True):  # first the keys that others follow
         seen = _resolves_to(layer, version)
         for key, value in wanted.items():
             spec = BY_KEY.get(versions.newest(key))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from launcher.preset.effective import EffectiveConfig
 from launcher.verl.config import CRITIC
 
-_MOST = 1_000  # steps whose rates are computed
+_MOST = 1_000  # maximum number of steps with computed rates
 
 
 @dataclass(frozen=True)

@@ -162,7 +162,7 @@ def settings(
             )
     derived = _derived(preset, version, experiment or loaded.name)
     fields = of_fields(loaded.layer, foreign=preset.is_foreign)
-    if preset.cluster.submit:  # the cluster knows its own, and tells a job where it is
+    if preset.cluster.submit:  # the cluster sets its own, and tells a job its address
         fields = {key: setting for key, setting in fields.items() if key not in _STARTS_RAY}
     wanted = {**fields, **derived, **ours, **_ray(preset, env, experiment), **overrides}
     named, lacking = for_version(wanted, version, preset.program.config_name)

@@ -87,7 +87,7 @@ def parse(path: Path, text: str | None = None) -> tuple[dict[Any, Any], Place]:
     return _plain(document), functools.partial(_place, path, document)
 
 
-@functools.lru_cache(maxsize=64)  # presets extend one another, and a list reads them all; nobody changes a document
+@functools.lru_cache(maxsize=64)  # presets extend one another, and a list reads all; documents are never changed
 def _document(path: Path, text: str) -> Mapping[Any, Any]:
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError

@@ -317,7 +317,7 @@ def find(word: str, note: Callable[[str], None] | None = None) -> RunDir:
 def names_file(word: str) -> bool:
     """Whether a word with a slash or suffix names a file in an existing folder instead of a run."""
     path = Path(word).expanduser()
-    suffix = path.suffix[1:2].isalpha() and ":" not in word  # neither a version in a name nor the address of a host
+    suffix = path.suffix[1:2].isalpha() and ":" not in word  # excludes a version in a name, and a host's address
     return (os.sep in word or suffix) and path.parent.is_dir() and called(word) is None
 
 

@@ -9,7 +9,7 @@ from launcher.metrics.host import HostLoad
 from launcher.metrics.records import parse_object
 from launcher.record.json import RARE, Record
 
-_FULL = 1 << 18  # bytes of a disk that is full: those that the supervisor reserves for its own records may be free
+_FULL = 1 << 18  # free bytes of a full disk: the supervisor's reserve may be free
 _SHORT = 0.05  # share of the memory
 _DRIVER = 1 << 30  # bytes that the driver itself may hold on a GPU, without a process
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from launcher.record.json import RARE, Record
 
 if TYPE_CHECKING:
-    import psutil  # imported where it is used: a fiftieth of the screen's start, which asks only what lives
+    import psutil  # imported on use: a fiftieth of the screen's start, which only checks what is alive
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _SOON = 0.005  # seconds between two tries to take a lock

@@ -26,7 +26,7 @@ from launcher.record.json import RARE, Record
 from launcher.record.layout import RunDir, matching
 from launcher.record.process import ProcessId, is_locked, locked
 
-_PAUSED = ".paused"  # stands in the folder while nothing of it is to be started
+_PAUSED = ".paused"  # exists in the folder while the whole queue is paused
 _ours = False  # whether this process may start queued runs
 _PATIENCE = 30.0  # seconds; a change takes as long as one fsync
 _thread = threading.local()  # `changing`: it has the lock

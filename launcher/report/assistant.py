@@ -33,7 +33,7 @@ LARGEST = 1 << 20
 """Maximum bytes of an answer, with the frames of a stream."""
 QUOTED = "> "
 """Prefix of the answer's lines; other lines are ours."""
-_REFUSAL = 2000  # bytes read of what a command says to its failure
+_REFUSAL = 2000  # maximum bytes of a failed command's output
 _END = 5.0  # seconds for the end of a killed command
 _NEEDED = frozenset(
     ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TMPDIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME")

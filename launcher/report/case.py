@@ -42,7 +42,7 @@ MOST = 24_000
 """Maximum characters of a case file."""
 _TABLES = Path(__file__).with_suffix(".toml")
 _FLAGS = 8  # maximum number of explained flags
-_NOTE = 24  # characters of the line that counts what is left out
+_NOTE = 24  # characters of the line that counts omitted lines
 
 
 @dataclass(frozen=True)

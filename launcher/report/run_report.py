@@ -27,7 +27,7 @@ from launcher.runs.watch.steps import validation
 from launcher.settings import Price
 
 _HOUR = 3600.0
-_FEWEST = 20  # steps whose two ends are compared
+_FEWEST = 20  # minimum number of steps for comparing both ends
 _END = 0.2  # share of the steps at each end
 
 

@@ -9,7 +9,7 @@ from launcher.record.problem import Evidence, Rival
 from launcher.rivals.rows import Row
 from launcher.verl.code_settings import Condition, default_of
 
-_WHOLE = 8  # settings of a run of veRL whose configuration is known: what it lacks has its default
+_WHOLE = 8  # minimum settings of a veRL run with a known configuration: missing keys have defaults
 _NAMED = ("setting", "numbers")  # evidence that can be named where it is missing
 _KIND = re.compile(r"([a-z]+): (.+)", re.DOTALL)
 _COMPARED = re.compile(r"(.+?) (=|!=|<|>|~) (.+)")

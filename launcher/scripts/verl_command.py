@@ -105,7 +105,7 @@ def parse(source: Source) -> Script:
     found = reader.read(text, folder, path, args, environ, answers)
     if used := [f"{name}={slurm[name]}" for name in slurm if re.search(rf"\$\{{?{name}\b", text)]:
         found.notes.append(f"read as a Slurm job with its #SBATCH lines: {', '.join(used)}")
-    ended = found.ended if found.ended or STARTS.search(text) else None  # a script of something else may end so
+    ended = found.ended if found.ended or STARTS.search(text) else None  # a script without veRL may end so
     return choose(found.started, found.notes, ended, path, found.lacking)
 
 

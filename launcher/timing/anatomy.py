@@ -29,7 +29,7 @@ from launcher.timing.stages import (
 
 KINDS = (TRAINER, "rank", "replica", "agent", "reward")
 _TAIL = 0.25  # share of a replica's maximum requests; with fewer, and without new ones, it is the tail
-_CALL = 0.01  # seconds between two calls of a reward function, which are those of its worker
+_CALL = 0.01  # seconds between two calls of a reward function by one worker
 _OWN_WORK = {OTHER, "data", VALIDATION}  # stages that need no rank
 _ALWAYS = frozenset({ROLLOUT, TAIL, AGENT, REWARD})
 

@@ -110,7 +110,7 @@ def limits(
     nothing = "no GPU on record" if gpus != 0 else "no GPU"
     missing = nothing if not gpu else "the GPU is not in the table" if known is None else ""
     if known is None or model is None or not gpus:
-        logged = (metrics.get(VERL_MFU) or None) if gpus != 0 else None  # 0 where veRL does not know the GPU
+        logged = (metrics.get(VERL_MFU) or None) if gpus != 0 else None  # 0 if veRL does not support the GPU
         why = missing or ("the model is not here, and the log has no size of it" if gpus else "no settings on record")
         return Limits(gpu, *speeds, mfu=logged, source=f"veRL ({VERL_MFU})" if logged else "", why=why)
     prompt = metrics.get("prompt_length/mean", 0.0)

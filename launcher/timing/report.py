@@ -27,7 +27,7 @@ from launcher.verl.config import BATCH, ENGINE, MODEL_PATH, TENSOR, N
 
 RECENT = 20  # steps that are "usual", and that the advice is made from
 FEWEST = 2  # recent steps that advice needs
-_KEPT = 60  # steps whose spans stay in memory
+_KEPT = 60  # maximum number of steps with spans in memory
 _SEQUENCES = "actor_rollout_ref.rollout.max_num_seqs"
 NO_SPANS = "no trace of this step was read: the times come from the log"
 SWITCHED_OFF = "spans are off (PPO_TUI_SPANS=0 or `spans: false`)"
@@ -148,7 +148,7 @@ class Timing:
         if self._attempt is None or attempt.number != self._attempt.number:
             self._attempt, self._open, self._now = attempt, [], None
             self._tail = SpanTail(attempt, whole=self._whole)
-            resumed = attempt.read_launch().resume_step or 0  # later steps are trained again
+            resumed = attempt.read_launch().resume_step or 0  # later steps are repeated
             self._done = {step: each for step, each in self._done.items() if step <= resumed}
         assert self._tail is not None
         fresh = list(self._tail.read())

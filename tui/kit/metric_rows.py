@@ -41,8 +41,8 @@ def figures_row(series: SeriesStore, step: int) -> Row:
 
 
 _VALUE, _BOUND = 12, 8  # cells of the newest value with its unit, and of the lowest and the highest
-_SPARK, _NAME = 12, 54  # cells of the curve at least, of the name at most
-_RANGE_FROM, _SPARK_FROM = 72, 44  # columns from which there is room for them beside whole names
+_SPARK, _NAME = 12, 54  # minimum cells of the curve, maximum cells of the name
+_RANGE_FROM, _SPARK_FROM = 72, 44  # minimum columns for a range and a curve next to complete names
 
 
 def column_heads(shown: int, known: int, columns: int) -> Row:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 HIDDEN = "-hidden"  # class of a widget without content
 READ_ONLY = "Read-only: use `ppo-tui` or `ppo-tui attach` to change it"
-_VERBS = {  # action -> what it does to a run
+_VERBS = {  # action -> its effect on a run
     "stop": Verb.STOP,
     "resume": Verb.RESUME,
     "fork": Verb.FORK,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from launcher.preset.flow import Flow
     from launcher.runs.watch.pace import Pace
 
-_NAME = 8  # cells of what a row is about
+_NAME = 8  # cells of a row's label
 
 
 def essentials(what: Subject, batches: Flow, estimate: Estimate | None, pace: Pace | None) -> list[Row]:

@@ -24,7 +24,7 @@ from tui.kit.widgets.lists import Items, Listing
 class RunPage(Page[None]):
     """A page defines its `body` and `show_body`. The dashboard below reads the run's files."""
 
-    POLL: ClassVar[float] = 1.0  # seconds between two looks at what was read
+    POLL: ClassVar[float] = 1.0  # seconds between two looks at new data
 
     def __init__(self, run: RunView) -> None:
         super().__init__()

@@ -26,7 +26,7 @@ _SLOW = 10.0  # seconds from which a phase is worth a clock, which repaints ever
 def state_words(state: RunState, now: float | None = None) -> Row:
     """`● running · rollout 96/128`; with `now` also the duration, `rollout 20s of ~31s`."""
     name = state.state
-    ended = state.outcome if state.outcome != "running" else None  # a log that breaks off tells no end
+    ended = state.outcome if state.outcome != "running" else None  # a log that breaks off shows no end
     sign, role = STATES.get(ended or name, (glyphs.LOST, "dim"))
     if state.stalled and name in ("starting", "running"):
         sign, role, name = glyphs.WARN, "warn", "hangs"
@@ -91,7 +91,7 @@ def uptime(state: RunState, now: float | None) -> str:
     if state.started is None or last is None or last < state.started:
         return ""
     seconds = last - state.started
-    if not state.live:  # the log of an imported run may tell no time
+    if not state.live:  # an imported log may have no times
         return f"ran {duration(seconds)}" if seconds else ""
     return f"up {duration(seconds - seconds % 60).removesuffix(' 00s')}" if seconds >= 60 else "up <1m"
 

@@ -32,14 +32,14 @@ from launcher.core.text import inert, without_controls
 
 _PASTE, _REPORT = b"\x1b[200~", re.compile(rb"\x1b\[(?:<|[0-9;:]+u)")
 _ESCAPED = re.compile(rb"(?<=\x1b)(?=[^\x1b\[\]OPX^_\x7fbdf0-9])")  # after escape, neither a sequence nor `alt`
-_NOTHING = b"\x1b[?0;0$y"  # the state of a mode that nobody asked for: it ends the escape before it
+_NOTHING = b"\x1b[?0;0$y"  # the reply for an unknown mode: it ends the previous escape
 _ANSWERS = 0.1  # seconds in which a terminal reports no more
 _FOCUS, _SIZE_QUERY = "\x1b[?1004h", "\x1b[?2048$p"
 PUSH_TITLE, POP_TITLE = "\x1b[22;0t", "\x1b[23;0t"
 LONGEST = 120  # characters of a title or notification
 LARGEST_COPY = 1 << 20  # characters
-_CLIPBOARD = 74_000  # characters that terminals take in one escape sequence
-_DULL = ("", "dumb", "linux")  # TERM of terminals that have no title, or show such escapes
+_CLIPBOARD = 74_000  # maximum characters in an escape sequence
+_DULL = ("", "dumb", "linux")  # TERM of terminals without a title, or that print such escapes
 
 
 class ShellDriver(LinuxDriver):
@@ -126,7 +126,7 @@ class CutDriver(ShellDriver):
     """
 
     def write(self, data: str) -> None:
-        for switch in (_FOCUS, _SIZE_QUERY):  # a terminal that is not asked for its size is not told to report it
+        for switch in (_FOCUS, _SIZE_QUERY):  # without the query, a terminal does not report its size
             data = data.replace(switch, "")
         super().write(data)
 

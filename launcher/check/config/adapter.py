@@ -28,7 +28,7 @@ def lora(subject: Subject) -> Findings:
     LORA-2: on a single GPU, FSDP 1 does not shard and collects no adapter.
     """
     if subject.get(f"{MODEL}.lora.merge", False):
-        return  # the engine gets merged weights and knows of no adapter
+        return  # the engine gets merged weights without an adapter
     for key in (RANK, f"{MODEL}.lora.rank"):
         rank = subject.whole(key)
         if rank is None or subject.get(ENGINE) != "vllm":

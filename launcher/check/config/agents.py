@@ -160,7 +160,7 @@ def _text(path: Any) -> str:
         return ""
 
 
-@functools.lru_cache(maxsize=8)  # each change that is tried checks the preset again
+@functools.lru_cache(maxsize=8)  # each tried change checks the preset again
 def _yaml(text: str) -> Any:
     """The content of a YAML file; None if it is invalid."""
     from ruamel.yaml import YAML

@@ -107,7 +107,7 @@ def strange(subject: Subject) -> Findings:
         block, name = _nearest_block(subject, key)
         tree = defaults.leaf(subject.defaults, block)[1] if block else subject.defaults
         if not isinstance(tree, dict) or not tree or block.startswith("ray_kwargs"):
-            continue  # a mapping of the user's own, such as engine_kwargs or override_config
+            continue  # a free-form mapping, such as engine_kwargs or override_config
         fields = subject.facts.classes.get(str(tree.get("_target_", "")).rpartition(".")[2], {})
         if name in fields:
             continue

@@ -42,7 +42,7 @@ class Rule:
 
     id: ClassVar[str]
     needs: ClassVar[tuple[tuple[str, ...], ...]] = ()  # metric keys: one of each group must be logged; drawn as well
-    also: ClassVar[tuple[tuple[str, ...], ...]] = ()  # more to draw beside the explanation
+    also: ClassVar[tuple[tuple[str, ...], ...]] = ()  # further metrics to draw
     reads: ClassVar[tuple[str, ...]] = ()  # the metrics in `models`
     worse: ClassVar[int] = 0  # 1: more of the first metric is worse, -1: less is
     judges_validations: ClassVar[bool] = False  # whether a separate validation counts as a step

@@ -59,7 +59,7 @@ class CriticFit(Rule):
             still = ", but the value loss is still falling" if fresh else ""
             return f"explained variance {number(middle)} (median of 5){still}"
 
-        nothing_to_explain = reward.count and not reward.span  # SIG-1 says so
+        nothing_to_explain = reward.count and not reward.span  # flagged by SIG-1
         early = (loss.count < _EXPLAINED_FROM and not self._once) or math.isnan(middle) or nothing_to_explain
         learns = not early and middle < self.limits.raising["notice.explained"] and loss.falls
 

@@ -11,7 +11,7 @@ from launcher.health.rules.base import Rule, Setup, moved, reference, warming
 from launcher.health.state import Reading
 from launcher.record.levels import FLAGS, N_A, NOTICE, OK, SERIOUS, WARN
 
-_NOTHING_LEFT = 0.02  # entropies at or below this say nothing when they halve
+_NOTHING_LEFT = 0.02  # entropies up to this value may halve without meaning
 _SPANS = {span: f"ratio_{span}" for span in (5, 10, 20)}
 _FEWEST = 4  # values from which a fall is judged
 _ENTROPY = Measure(metric=keys.ENTROPY)
@@ -119,7 +119,7 @@ class EntropyRise(Rule):
             at = limits.at[name]
             offset, beyond = at["offset"], self.models[0].swing(at["sigmas"])
             found.append((NOTICE if back else level, ">=", max(at["ratio"] * usual + offset, beyond * usual)))
-            if level == NOTICE:  # the beginning and the top have limits for what is serious
+            if level == NOTICE:  # other limits cover severe values near the start and the maximum
                 continue
             found.append((level, ">=", max(at["start"] * start + offset, beyond * start)))
             if math.isfinite(top):

@@ -61,7 +61,7 @@ class LogErrors(Rule):
         exception = not heading and _EXCEPTION.match(text) is not None
         level = WARN if heading else _level(text)
         if exception and self._headed and not text.startswith("KeyboardInterrupt"):
-            level = CRITICAL  # now, with the words that say what happened
+            level = CRITICAL  # now, with a description of the event
         self._headed = heading or (self._headed and not exception)
         goes_on = 0 in self._steps_since.values()  # a block that began since the last step
         if level is not None:
@@ -69,7 +69,7 @@ class LogErrors(Rule):
         elif not (exception and goes_on):
             return None
         if exception or not goes_on:  # the last exception of a block is the innermost; headings give way
-            said = _JOB if text.startswith(_JOB) else text[:_LONGEST].strip()  # the overrides say nothing
+            said = _JOB if text.startswith(_JOB) else text[:_LONGEST].strip()  # the overrides are irrelevant
             self._message = f"{said} (line {line})"
         cause = next((name for name, pattern in _KNOWN if pattern.search(text)), None)
         self._cause = cause or (self._cause if goes_on else None)

@@ -21,7 +21,7 @@ from launcher.record.fix import Fix
 from launcher.record.levels import NOTICE, OK, WARN
 from launcher.verl.config import BATCH
 
-_THIRD = 10  # steps; memory creeps when it rises in each of three such parts
+_THIRD = 10  # steps; memory creeps if it rises in each of three such periods
 _FIRST, _FAST = 12, 8  # steps after the first ones, in each of which memory that fills quickly grows
 _FULL_FOR = 30.0  # seconds
 _RATIO = Measure("× usual time", span=POSITIVE)
@@ -149,7 +149,7 @@ class _MemoryRule(Rule):
         self._count = 0
         self._own = False  # whether `_last` is the run's memory alone
         self._full_since: float | None = None
-        self._full_for = 0.0  # seconds at most, between the last step and this one
+        self._full_for = 0.0  # seconds of full memory since the last step
 
     def judge(self, frame: Frame) -> Reading | None:
         used = self._used(frame)

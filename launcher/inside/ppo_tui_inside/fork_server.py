@@ -89,7 +89,7 @@ class Worker(NamedTuple):
         os.chdir(self.cwd)
         os.environ.clear()
         os.environ.update(self.env)
-        Config.initialize("")  # reads Ray's variables again
+        Config.initialize("")  # rereads Ray's variables
         numpy.random.seed()  # different from other workers' numbers; Python's `random` does this itself
         sys.argv = list(self.argv)
         sys.path[0] = str(Path(self.argv[0]).parent)

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = "stacks"
-SIGNAL = 43  # a real-time signal of Linux, which neither veRL, Ray, vLLM nor SLURM use
+SIGNAL = 43  # a real-time signal of Linux that veRL, Ray, vLLM and SLURM do not use
 _FRAMES = 100  # frames per stack
 _DEEPEST, _MOST = 40, 100  # frames of a coroutine, coroutines
 _RECORDERS = ("_dump_fr_trace_json", "_dump_nccl_trace_json")  # gloo's and NCCL's; a torch for CPUs lacks the second
@@ -84,7 +84,7 @@ def state() -> Mapping[str, object]:
     for name, part in (("threads", threads), ("ranks", ranks), ("tasks", tasks), ("collectives", collectives)):
         try:
             found[name] = part()
-        except Exception as error:  # other threads go on meanwhile
+        except Exception as error:  # other threads continue meanwhile
             found["error"] = f"{name}: {type(error).__name__}: {error}"
     return found
 

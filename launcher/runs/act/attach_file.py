@@ -23,7 +23,7 @@ from launcher.runs.watch.tracker_files import is_tracker
 _KINDS = ("trainer_state.json", "*.log", "*.out", "*.txt", "*.jsonl", "*.csv")  # log files in a folder
 _FOLDERS = ("", "*/", "*/*/")
 Wait = Callable[[str, float], None]
-_SHARE = 10  # a log without a step is left alone for so many times as long as it took to read
+_SHARE = 10  # waiting time after reading a log without a step, as a multiple of the reading time
 
 
 def attach_when_begun(

@@ -30,7 +30,7 @@ from launcher.runs.supervise.spawn import wake_queue
 from launcher.runs.watch.turns import Turn, arrange, look, turns
 from launcher.verl import hydra
 
-POLL = 1.0  # seconds between two looks for what no supervisor tells
+POLL = 1.0  # seconds between two looks for changes that no supervisor reports
 SOON = 0.3  # seconds while a check or a start runs
 STARTS = 16  # parallel starts; each waits for a supervisor's first sign of life
 

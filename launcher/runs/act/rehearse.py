@@ -29,7 +29,7 @@ from launcher.runs.watch.run_diagnosis import diagnosis
 from launcher.verl import env as verl_env
 
 PATIENCE = 1200.0  # seconds for all of it; two cores take 100
-BUILD = 300.0  # seconds for a small model, whose tokenizer may have to be fetched
+BUILD = 300.0  # seconds for a small model, including the download of its tokenizer
 POLL = 1.0
 OF_MACHINE = (
     "host-oom-ray",

@@ -46,7 +46,7 @@ def stop(run: RunDir, *, by: str = "user", wait: bool = False, narrate: Callable
             raise
         os.kill(state.supervisor.pid, signal.SIGTERM)
     if state.driver_alive and state.driver is not None and state.driver.gone:
-        return ended(run).state  # the next supervisor ends what the driver left
+        return ended(run).state  # the next supervisor ends remaining processes
     state = kept(run)
     while state.live and not _heard(run) and time.monotonic() - asked < HEARD:
         time.sleep(0.05)
@@ -104,7 +104,7 @@ def _end_it_here(run: RunDir, state: RunState, by: str, narrate: Callable[[str],
     note = f"the run {what}" + ("; the driver had ended" if over else " and ended the driver")
     note += f"; could not kill: {', '.join(left)}" if left else ""
     events = EventLog(run.events)
-    if control.take(run):  # nobody has
+    if control.take(run):  # nobody took the request
         events.add(Action("stop", by))
     events.add(Note(note))
     narrate(note)

@@ -26,9 +26,9 @@ from launcher.record.spans import Span
 from launcher.record.state import Rollout, RunState, TrackedRun
 from launcher.runs.judge.sink import Sink
 
-RECENT = 20  # steps whose durations carry the ETA
+RECENT = 20  # steps that determine the ETA
 _PAUSE = 10  # multiple of the median; longer is a pause, not the pace
-_ERRORS = 1000  # lines before the first step that a checklist made anew is shown; a console may scream
+_ERRORS = 1000  # maximum lines before the first step that a rebuilt checklist reads
 _GAP = 1.0  # seconds between two timers that are a phase of their own
 _BY_LINES = TIMED | {"update": tuple(timer for phase in TRAINING for timer in TIMED[phase])}
 _OF_SOME_STEPS = ("validate", "save")
@@ -59,7 +59,7 @@ class Monitor:
         tell: Callable[[StepRecord], None] | None = None,
         before: int | None = None,
     ) -> None:
-        self._joined = framework is not None and not file_logger  # a step comes again only from another attempt
+        self._joined = framework is not None and not file_logger  # only another attempt repeats a step
         self.written_here: bool | None = None  # whether a local process writes the followed log; None: not followed
         self._phases = framework is None or framework.own  # other frameworks' phases are unknown
         self.phase = "config" if self._phases else ""
@@ -80,7 +80,7 @@ class Monitor:
         self._merger, self._three_decimals = Merger(both=file_logger, date=clock), False
         self._begun = False  # a step line was printed
         self._printed = -1  # the step of the last one
-        self._restarted = False  # Ray was started since: another attempt may have been appended to the same log
+        self._restarted = False  # Ray was started again: another attempt may have been appended to this log
         self._before_steps: deque[console.Notable] = deque(maxlen=_ERRORS)
         self._late: deque[tuple[int, console.Notable]] = deque()  # errors after a step that is not judged yet
         self._mutes: dict[str, bool] = {}
@@ -262,7 +262,7 @@ class Monitor:
                 if self._timed and self._lines > 1:
                     self._timer, self._timed, self.phase = None, False, "rollout"
                 if not self._timed:
-                    self.phase_since = now  # the next step's rollout, of which no line tells
+                    self.phase_since = now  # the next step's rollout, which no line marks
                 self._three_decimals = event.three_decimals
                 self._merger.console(event.step, event.data, event.offset + self._passed, now)
                 self.rollout = None
@@ -356,7 +356,7 @@ class Monitor:
             for record in records:
                 self._tell(record)
         if records:
-            self._history = []  # the checklist is not made anew any more
+            self._history = []  # the checklist is not rebuilt any more
             self._sink.steps(records)
         for record in records:
             self._measure(record)
@@ -371,7 +371,7 @@ class Monitor:
         before, self._last_t, self.step = self._last_t, record.t, record.step
         spent = {phase: sum(_seconds(record, timer) for timer in timers) for phase, timers in _BY_LINES.items()}
         for phase in _OF_SOME_STEPS if self._phases else ():
-            if spent[phase] > 0:  # no line marks it, and it was over before anybody looked
+            if spent[phase] > 0:  # no line marks it, and it ended before the first look
                 self._report(phase, record.step, record.t)
         if self.phase == "final" and record.step == self._printed:
             self._report(self.phase, record.step, record.t)

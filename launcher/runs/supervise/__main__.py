@@ -47,7 +47,7 @@ def main() -> None:
         signal.signal(signal.SIGTERM, lambda *_: setattr(supervisor, "terminated", True))
         supervisor.supervise()
         if not supervisor.retried:  # queued runs would take its GPUs
-            with contextlib.suppress(Exception):  # a full disk, a damaged queue: the next command looks again
+            with contextlib.suppress(Exception):  # a full disk, a damaged queue: the next command tries again
                 wake_queue()
     except Exception:
         # stderr is supervisor.log; a reader derives `lost` and names that file

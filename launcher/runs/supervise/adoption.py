@@ -30,7 +30,7 @@ class CatchingUp(DiskSink):
         super().__init__(attempt, events, on_change, patient=True)
         self._attempt = attempt
         self.since = clock.now()
-        self.until: float | None = None  # when it had caught up; what comes then happens now
+        self.until: float | None = None  # time at which it caught up; later events happen now
         self._times: dict[int, deque[float]] = {}
         for line in records(attempt.steps):
             if (found := StepRecord.from_line(line)) is not None:

@@ -22,7 +22,7 @@ from launcher.settings import read_alerts
 
 AT_ONCE = frozenset({"NUM-1", "ERR-1"})
 TIME_LIMIT = 30.0  # seconds an on_alert command may take
-PAUSE = 300.0  # seconds between two messages about a run; what happens meanwhile is in the next one
+PAUSE = 300.0  # seconds between two messages about a run, each with all events since the last one
 _WAITING = 50  # alerts that may wait for the command; more are dropped, and counted in a note
 
 

@@ -38,8 +38,8 @@ class Driver:
     """The driver of an attempt: a child of this process, or of an earlier supervisor."""
 
     stopped_by: str | None = None  # who ended it, where the supervisor did not
-    away: str | None = None  # why it cannot be told how it goes on: it is here
-    trouble: str | None = None  # why it could not begin, or be stopped, where its console does not tell
+    away: str | None = None  # why its state is unknown; never for a local one
+    trouble: str | None = None  # why it could not start or be stopped, if its console does not show that
 
     def __init__(self, id: ProcessId, run: str, process: "subprocess.Popen[bytes] | None" = None) -> None:
         self.id: ProcessId | None = id

@@ -41,8 +41,8 @@ from launcher.runs.watch.steps import Scores, earlier_steps
 
 _GPU_IDLE = 10  # % of its time that a GPU may work without the run doing anything
 _LAST = 10  # samples before the end in which the host may have been full
-_AT_ONCE, _STEPS = 4, 100  # MiB that are read, and steps that are judged, between two looks for a stop
-_TOGETHER = 8  # looks at most before steps are judged: those that are read together are dated together
+_AT_ONCE, _STEPS = 4, 100  # MiB to read and steps to judge between two checks for a stop request
+_TOGETHER = 8  # maximum looks before steps are judged: steps read together are dated together
 
 
 @dataclass(frozen=True)

@@ -37,12 +37,12 @@ from launcher.runs.watch.tracker_files import read
 Turns: TypeAlias = Generator[bool, bool | None, None]
 """Yields whether a turn found something new; receives True for the last turn."""
 _LOOK = 0.5  # seconds between two looks at the log
-_SHARE = 10  # a log that is read anew is left alone for so many times as long as that took
-_QUIET = 10.0  # seconds without growth after which its writers are looked for
-_FORSAKEN = 86400.0  # seconds without growth after which a log that nobody was seen to hold open has ended
+_SHARE = 10  # waiting time after rereading a log, as a multiple of the reading time
+_QUIET = 10.0  # seconds without growth after which to look for its writers
+_FORSAKEN = 86400.0  # seconds without growth after which a log without a known writer has ended
 _DONE = 600.0  # seconds if the log has its last step
 _REST = 2.0  # seconds in which a short log is read to its end after a stop
-_FEW = 5  # steps of the beginning, and of the end of what was read, by which a log of rows is recognized
+_FEW = 5  # steps at the start and at the end of the read part that identify a log of rows
 
 
 class _Stopped(Exception):

@@ -10,7 +10,7 @@ from pathlib import Path
 from launcher.core.tail import utf16
 
 _CHUNK = 1 << 20
-_KEPT = 4096  # bytes of the beginning, and of the end of what was read, by which a log is recognized
+_KEPT = 4096  # bytes at the start and at the end of the read part that identify a log
 
 
 class Replaced(Exception):

@@ -24,10 +24,10 @@ METADATA = "ppo-tui"
 
 _LOOK = 2.0  # seconds between two looks at the job
 _SLOWEST = 5.0  # seconds between two attempts to reach a cluster
-_TOLD = 30.0  # seconds without an answer that are told
+_TOLD = 30.0  # seconds without an answer before a report
 _GIVEN_UP = 20.0  # seconds that a stop waits for a cluster that does not answer
-_GONE = 3  # answers in a row that there is no such job
-_REST = 60.0  # seconds that the rest of an ended job's log may take
+_GONE = 3  # consecutive answers without such a job
+_REST = 60.0  # seconds for the remaining log of an ended job
 _LEFT = 15.0  # seconds in which the actors of an ended job are gone
 
 
@@ -49,7 +49,7 @@ class JobDriver:
         self._size = os.fstat(self._console.fileno()).st_size
         self._begun = self._size > 0
         self._over, self._wake = threading.Event(), threading.Event()
-        self._wanted: float | None = None  # when its end was asked for
+        self._wanted: float | None = None  # time of the stop request
         self._forsaken = False
         self.trouble: str | None = None
         self.away: str | None = None  # why the job's state is unknown
@@ -126,7 +126,7 @@ class JobDriver:
                         break
                 if reported:
                     self._tell(f"the Ray dashboard at {self._cluster.url} answers again")
-                if away is not None:  # the connection of the log may hang, and nobody tells
+                if away is not None:  # the connection of the log may hang silently
                     self._start_fetching()
                 away, reported, pause, self.away = None, False, _LOOK, None
             except Unreachable as error:

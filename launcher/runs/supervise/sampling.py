@@ -28,8 +28,8 @@ from launcher.verl.config import ray_address
 
 _STARTS = 5.0  # seconds that NVML may take to start before a run is started without it
 _ENDS = 3.0  # seconds that the last sample may take
-_HANGS = 60.0  # seconds without a sample that are told
-_LOOKED = 10.0  # seconds between two looks for the run's processes, a scan of /proc, and its checkpoints
+_HANGS = 60.0  # seconds without a sample before a report
+_LOOKED = 10.0  # seconds between two scans of /proc for the run's processes, and for its checkpoints
 
 
 class OtherNodes(Protocol):
@@ -138,7 +138,7 @@ class Sampling:
 _EVERY = 10.0  # seconds; Ray's agents look every 5, and each answer has all processes of all nodes
 _A_GPU = 0.2  # seconds more rarely; so gpu.jsonl grows by less than 1 kB/s, whatever the size of the cluster
 _SHARE = 0.2  # maximum share of time spent waiting for a dashboard, without samples
-_BEGINNING = 1 << 20  # bytes of a console in which Ray says where it has connected to
+_BEGINNING = 1 << 20  # bytes of a console in which Ray prints its address
 # ray/_private/worker.py: init, with colors around the address
 _CONNECTED = re.compile(
     rb"^[^\n(]* -- Connected to Ray cluster\.(?: View the dashboard at (?:\x1b\[\d*m)*([^\s\x1b]+))?", re.MULTILINE

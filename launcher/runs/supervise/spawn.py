@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from launcher.preset.translate import Launch
 
 PATIENCE = 20.0  # seconds for the first sign of life of a supervisor that takes over
-IN_TIME = START_PATIENCE - PATIENCE  # seconds for that of a new one, which ends if it comes later
+IN_TIME = START_PATIENCE - PATIENCE  # seconds for a new one's first sign of life; a later one ends
 _AT_ONCE = 8  # runs that are taken over at once; each starts a process
-_AGAIN = 60.0  # seconds after which taking over a run is tried again that failed
+_AGAIN = 60.0  # seconds before a failed takeover is retried
 _failed: dict[Path, float] = {}
 _PASSING = frozenset({"nccl", "worker-died", "engine-failed", "engine-sleep", "ray-start"})
 _MEMORY = frozenset({"host-oom-ray", "host-oom-killed", "killed", "killed-not-oom"})

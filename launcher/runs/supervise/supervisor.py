@@ -64,7 +64,7 @@ class Supervisor:
         self._guard = self.failures.guard
         self.feed = Feed(of, alerts, self._guard, self._alert, self._stop_at)
         self.driver: driver.Driver | JobDriver | FileDriver | None = None
-        self.standstill: Standstill | None = None  # the one that was told
+        self.standstill: Standstill | None = None  # the reported hang
         self.state = before.state if before else "queued"
         self.exit: Exit | None = None
         self.requested_by: str | None = None
@@ -162,7 +162,7 @@ class Supervisor:
         self.events.add(Note(f"the supervisor was killed; another one took over the run, whose driver {goes}"))
         self._follow(driver.Driver(leader or ProcessId(0, boot="none"), self.id))
         self._continue_stop()
-        if self.late:  # a stop of what the driver had left behind
+        if self.late:  # a stop of the driver's remaining processes
             with self._guard("requests"):
                 self._obey()
         return True
@@ -237,7 +237,7 @@ class Supervisor:
                 if change.rule == STALL:
                     self.feed.stalls.ask()
                 if change.rule != STALL or self.standstill is None:  # otherwise it was reported with its reason
-                    self._write()  # the fix is that of the recorded flag
+                    self._write()  # the fix is for the recorded flag
                     heard = self.messages.listens or self.alert_command.listens
                     fix = first_fix(self.run, change.rule) if heard else None
                     self._tell({"kind": change.kind, "t": t, **change.to_json(), **({"fix": fix} if fix else {})})
@@ -269,7 +269,7 @@ class Supervisor:
             self.events.add(Note(f"could not kill these processes of the run: {', '.join(left)}"))
         with self._guard("log"):
             self.feed.read()
-        stopped = self.requested_by is not None and self.launch.follow is not None  # the rest is not wanted
+        stopped = self.requested_by is not None and self.launch.follow is not None  # the remaining log is not needed
         while self.feed.behind and not stopped and not self._gone():
             self._write()
             with self._guard("log"):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from launcher.console.counted import Counted
 
 _LOOKED = 10_000  # lines of which one is a record in a metrics.jsonl of veRL
-_FIRST = 100  # steps of a tracker whose names show the framework
+_FIRST = 100  # steps of a tracker whose names identify the framework
 _NUMBER = re.compile(rb"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w.])")
 _STAMP = re.compile(rb"(20\d\d-\d\d-\d\d \d\d:\d\d:\d\d),\d{3}")
 _VERLS = re.compile(rb"ve(?:rl|RL)|step:\d{1,15} - ")

@@ -25,7 +25,7 @@ class MachineHistory:
         self._latest: MachineSample | None = None
         self._missing: str | None = None
         self._disk: MachineSample | None = None  # the last sample that has it
-        self._details: dict[Device, GpuSample] = {}  # the last sample of each GPU that told them
+        self._details: dict[Device, GpuSample] = {}  # the last detailed sample of each GPU
         self._series: dict[tuple[Figure, Device | None], Series] = {}
 
     def add(self, sample: MachineSample) -> None:

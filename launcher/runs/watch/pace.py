@@ -9,7 +9,7 @@ from typing import Any
 from launcher.metrics.records import StepRecord
 from launcher.record.layout import AttemptDir, all_runs
 
-_LOOKED_AT = 40  # runs among which an earlier one is looked for
+_LOOKED_AT = 40  # maximum number of runs searched for an earlier one
 _LEAST = 3  # steps that make a pace: the first ones are slower
 _END = 1 << 18  # bytes of steps.jsonl that hold its last line
 # groups that change a pace

@@ -215,9 +215,9 @@ class RunReader:
         while chunk := self._console.read():
             for line in self._splitter.feed(chunk):
                 if self._cut and line.number == 1:
-                    continue  # the rest of a line that began before the tail
+                    continue  # continues a line that began before the tail
                 if not line.text.strip():
-                    continue  # blank, or what a progress bar leaves before its carriage return
+                    continue  # blank, or output of a progress bar before its carriage return
                 self.log.append(f"({line.source}) {line.text}" if line.source else line.text)
                 self.log_count += 1
         return self.log_count != before

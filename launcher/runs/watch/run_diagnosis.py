@@ -94,7 +94,7 @@ def outcome(
     if record.code is None and not asked and (result.lost or result.cause == "running"):
         return Outcome("ended", result.cause) if followed else Outcome("lost", result.cause, result.title)
     if result.cause == "stopped" or (asked and result.cause in ("finished", "unknown")):
-        return Outcome("stopped", "stopped")  # asked for, or SIGTERM from somebody else
+        return Outcome("stopped", "stopped")  # requested, or SIGTERM from elsewhere
     return Outcome("stopped" if asked else "failed", result.cause, result.title)
 
 

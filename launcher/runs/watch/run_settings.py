@@ -20,7 +20,7 @@ _WORDS = ("description", "needs")  # preset fields that are about a preset, and 
 _VERSIONS = "versions."
 _COMMON = ("data.", "actor.", "trainer.")  # groups that need no name
 _POWER = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")  # a number with an exponent
-_COMPARED = 50  # runs whose settings a command compares: reading those of one takes 10 ms
+_COMPARED = 50  # maximum number of runs whose settings a command compares: each takes 10 ms
 
 
 @dataclass(frozen=True)

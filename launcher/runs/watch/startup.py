@@ -34,14 +34,14 @@ STAGES = tuple(NAMES)
 """Phases of `launcher.console.phases` up to the first step, which the last one contains."""
 _EXPECTED = frozenset(STAGES) - {"graphs"}
 _STEP = ("rollout", "reward", "update")  # phases of the first step that have usual times
-_STARTS = 5  # earlier starts that tell what is usual
-_LOOKED_AT = 40  # runs among which these are looked for
+_STARTS = 5  # earlier starts that determine usual times
+_LOOKED_AT = 40  # maximum number of runs searched for earlier starts
 _HEAD = 1 << 16  # bytes of events.jsonl that hold a start
 _LONG, _LONG_BY = 1.5, 5.0  # factor and seconds beyond the usual time that are reported
-_DOWNLOAD, _COMPILES = 10 << 20, 10.0  # bytes and seconds of CPU that are said in any case
+_DOWNLOAD, _COMPILES = 10 << 20, 10.0  # bytes, and seconds of CPU, that are always reported
 _SLOW_DISK = 200e6  # bytes per second of a disk that is not slow
 UNEXPLAINED = "reason unknown: nothing recorded explains it"
-_WORTH = 0.3  # share of the stage's time that its explanation has at least
+_WORTH = 0.3  # minimum share of the stage's time for an explanation
 
 DONE, RUNNING, WAITING, ENDED, UNREACHED = "done", "running", "waiting", "ended here", "not reached"
 """The states of a stage."""

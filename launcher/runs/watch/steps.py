@@ -191,7 +191,7 @@ def _score(line: bytes) -> tuple[int, float] | None:
         text = line[at + len(label) : end if end >= 0 else len(line)]
         try:
             return int(step[1]), float(text.strip(b'"}'))  # type: ignore[index]
-        except (TypeError, ValueError):  # somebody else wrote it
+        except (TypeError, ValueError):  # written by another program
             record = StepRecord.from_line(line)
             return (record.step, record.data[key]) if record and key in record.data else None
     return None

@@ -22,7 +22,7 @@ from launcher.record.queued import Checked, Queued
 from launcher.record.state import RunState, current, supervised
 from launcher.verl.config import ENGINE_GPUS, GPUS
 
-_ALL = "all"  # GPUs of a machine that does not tell which it has
+_ALL = "all"  # GPUs of a machine without a list of its GPUs
 _used_at: dict[str, float] = {}  # GPU -> when this process last saw memory of it in use
 _RETRY = 300.0  # seconds in which a retry that was announced has begun
 

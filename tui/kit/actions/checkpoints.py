@@ -124,7 +124,7 @@ async def fork_run(page: Page[Any], run: RunDir, changes: Sequence[str] = ()) ->
     there = f"Checkpoints: {checkpoint_words(kept)}; 0 is the start of the run"
     try:
         step = parent.fork_step()
-    except UserError as error:  # there is none before the trouble
+    except UserError as error:  # no checkpoint before the flag
         step, there = 0, str(error).replace("--checkpoint ", "")
 
     def act(at: int, settings: Sequence[str], force: bool) -> RunDir:

@@ -98,7 +98,7 @@ async def begin_trials(app: App[Any], run: RunDir, rule: str | None = None) -> b
     def from_checkpoint_or_start() -> TrialPlan:
         try:
             return plan(run, rule)
-        except UserError:  # there is no checkpoint from before the flag; what else is wrong is said again
+        except UserError:  # no checkpoint before the flag; other errors are repeated
             return plan(run, rule, at=0)
 
     with reported(app, "No trials", "warning"):

@@ -229,7 +229,7 @@ def legend(marks: Iterable[Mark]) -> Row:
     return row
 
 
-NEAR = 1.0  # a limit so many heights of the curve away still gets onto its chart; the title has one further off
+NEAR = 1.0  # distance in heights of the curve at which a limit is still on its chart; the title has farther ones
 
 
 def limit_lines(bounds: Sequence[Bound], series: Series, *, all_near: bool = False) -> list[Limit]:

@@ -10,7 +10,7 @@ from launcher.core.format import duration
 from tui.kit.charts.axes import SpentAxis, time_stride
 from tui.kit.drawing.scale import stride
 
-_RECENT = 20  # steps whose median duration says how far the current one is
+_RECENT = 20  # steps whose median duration predicts the current one's
 _ALMOST = 0.99  # a step that takes longer than usual does not become the next one
 
 

@@ -24,7 +24,7 @@ _HOSTS = ("actor/perf/cpu_memory_used_gb", "perf/cpu_memory_used_gb")
 
 
 _MEAN = 15  # samples of a moving mean
-_FEW = 20  # steps up to which a chart shows what happens within them
+_FEW = 20  # maximum number of steps for which a chart shows changes within steps
 _WINDOWS, _OVERLAP = 15, 4  # windows side by side across a chart; points in each of them
 
 

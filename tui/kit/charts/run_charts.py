@@ -24,7 +24,7 @@ from tui.kit.drawing.scale import step_limit
 from tui.kit.run_words import level_sign
 
 _RENEWED = 10  # steps for which limits that move stay where they are drawn
-_RECENT = 40  # values whose trend the arrow shows
+_RECENT = 40  # values of the trend
 
 
 def check_plot(

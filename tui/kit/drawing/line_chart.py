@@ -22,9 +22,9 @@ GUTTER = scale.LABEL + 1  # label and axis
 _LEAST = 8  # columns of curve below which labels give way
 _LEAST_NAME = 12  # cells of a name that is cut
 _LEGEND = 5  # rows of curve below which the legend gives way
-_APART = 12  # columns between two ticks of the x axis at least
+_APART = 12  # minimum columns between two ticks of the x axis
 _NEAR = 3  # rows around a curve in which its value at the cursor finds a place
-_SPARK = 6  # columns of a curve in one row at least
+_SPARK = 6  # minimum columns of a curve in one row
 _FREE = (" ", LIMIT)  # cells that words may cover
 
 

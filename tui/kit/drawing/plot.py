@@ -122,7 +122,7 @@ class Plot:
     """All content of a chart. `note`: a sentence instead of the curves."""
 
     title: str
-    headline: list[Row] = field(default_factory=list)  # most important first; what does not fit is left out
+    headline: list[Row] = field(default_factory=list)  # most important first; the surplus is omitted
     curves: list[Curve] = field(default_factory=list)  # a later one covers an earlier one
     behind: Curve | None = None  # another run's curve: named in the title or omitted; not part of the range
     first: float = 0  # left end of the x axis
@@ -133,7 +133,7 @@ class Plot:
     flag: Span | None = None  # sign of the worst flag that concerns this chart, or sign and rule of the one it proves
     axis: Axis = STEPS
     log: bool = False  # a logarithmic value axis, which has no place for values of 0 and below
-    cursor: int | None = None  # the step that an upright line stands at
+    cursor: int | None = None  # step of an upright line
     unit: str = ""  # unit of the values
 
     @property

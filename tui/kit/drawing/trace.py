@@ -161,7 +161,7 @@ def spark(points: Points, last: int, columns: int) -> Row:
     return joined([cell or (" ", "curve") for cell in canvas.row(0)])
 
 
-_FREE, _DEPTHS = 1, 3  # rows of dots above a line, and those that it has
+_FREE, _DEPTHS = 1, 3  # free rows of dots above a line, and rows of dots in it
 
 
 def _depth(value: float, low: float, high: float) -> int:

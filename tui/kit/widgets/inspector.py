@@ -22,10 +22,10 @@ from tui.kit.widgets.lists import Listing
 SPLIT_FROM = 110  # columns from which a page has an inspector
 _SHARE = 0.45  # share of the columns for the inspector
 CHARTS = 4  # maximum number in an inspector
-_TWO_FROM = 64  # columns from which two charts stand next to each other
+_TWO_FROM = 64  # columns from which two charts fit next to each other
 _LOW, _TALL = 18, 34  # rows below which charts are small, and from which they grow
 _SMALL, _USUAL = 5, 8  # rows of charts
-_CHART = 10  # rows of a chart at least, where it grows
+_CHART = 10  # minimum rows of a growing chart
 _PAUSE = 0.06  # seconds without a move of the cursor, after which the entry is read
 
 
@@ -112,7 +112,7 @@ class Split(Horizontal):
 class Inspected(Page[ResultT]):
     """A page with a list. `inspect` returns the details of an entry for the page's `Split`."""
 
-    KEPT: ClassVar[int] = 50  # entries of which the page keeps what it read
+    KEPT: ClassVar[int] = 50  # maximum number of cached entries
 
     _pending_inspection: Timer | None = None
     _reading = False  # an entry, in a thread; one at a time

@@ -7,7 +7,7 @@ from launcher.core.text import clean
 from tui.kit.drawing.rows import Row
 from tui.kit.widgets.painted import Grown
 
-_INDENT = 6  # cells before what goes on from the line above
+_INDENT = 6  # cells before a continued line
 
 
 class CommandText(Grown):

@@ -104,7 +104,7 @@ class LineTable(Listing):
         self._top = max(min(self._top, above, len(self.keys) - rows), at - rows + 1, 0)
         drawn = []
         for key in self.keys[self._top : self._top + rows]:
-            row = self._line(key, columns - 1)  # the last one is that of the arrows
+            row = self._line(key, columns - 1)  # the last cell is for arrows
             if key == self.cursor:
                 row = _pointed(row)
             drawn.append(row)

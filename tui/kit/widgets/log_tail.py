@@ -15,7 +15,7 @@ _LEFT_OUT = re.compile(
     r"|(?:PC: @| *@) +0x"  # addresses that Ray prints when a signal ends a process
     r"|[\s^~]*(?:\[repeated \d+x across cluster\])?$)"  # underlines of code in a traceback
 )
-_RAY = re.compile(r"\[[\d-]{10} [\d:,]{12} [A-Z] \d+ \d+\] logging\.cc:\d+: ")  # says a signal's lines again
+_RAY = re.compile(r"\[[\d-]{10} [\d:,]{12} [A-Z] \d+ \d+\] logging\.cc:\d+: ")  # repeats a signal's lines
 _BAR = re.compile(r"(.*?): +\d+%\|")
 _NUMBER = re.compile(r"\d+")
 _WORD = re.compile(r"[^\W\d_]{3}")

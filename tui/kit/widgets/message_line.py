@@ -14,7 +14,7 @@ _SIGNS = glyphs.signs("message")
 _STATES = frozenset((glyphs.OK, glyphs.FINISHED, glyphs.STOPPED, *(sign for sign, _ in _SIGNS.values())))
 MOST = 3  # lines
 _SHARE = 5  # rows of a screen that give one to the message
-_READ = 1.0  # seconds that a message stays whatever is typed: one that nobody asked for can be read
+_READ = 1.0  # seconds that a message stays despite typing, so that an unexpected one can be read
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ class Painted(Widget):
             self.refresh(*regions)
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        self._own = self.rich_style  # once: it takes Textual as long as the rest of a line
+        self._own = self.rich_style  # once: Textual takes as long for it as for a whole line
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
@@ -104,7 +104,7 @@ class Grown(Painted):
     """A widget as high as its content, if there is room for it."""
 
     LEAST = 0  # rows
-    _laid_out = -1  # rows that the layout knows
+    _laid_out = -1  # number of rows in the layout
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         self._laid_out = self.wanted(width)

@@ -25,7 +25,7 @@ from tui.kit.widgets.inspector import CHARTS, Inspection
 _MOST_HISTORY = 6
 _MOST_STALLED = 200  # lines of the report of a stall; the file has all
 STALL = "STALL-1"
-_MESSAGE, _SOME = INDENT + 32, 30  # column of a message next to its name, and cells that it needs at least
+_MESSAGE, _SOME = INDENT + 32, 30  # column of a message next to its name, and its minimum cells
 
 
 def level_words(check: Check) -> Row:

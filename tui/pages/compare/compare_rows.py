@@ -20,11 +20,11 @@ from tui.kit.run_words import STATES, verdict_word
 
 ROLES = ("curve", "curve-2", "curve-3", "curve-4")  # for the runs, in order
 _STATE, _VERDICT, _STEP, _FIGURE, _TIME = 11, 12, 9, 6, 8  # cells of the columns of a run
-_NAME, _LONGEST = 19, 40  # cells of a name, at 80 columns and at most
+_NAME, _LONGEST = 19, 40  # cells of a name at 80 columns, and at most
 _TIME_FROM = 92  # columns from which there is room for the duration
 _TITLE, _MEAN, _CHANGE, _INTERVAL = 11, 7, 8, 18  # cells of the columns of a contrast
 _RESULTS = {"better": "ok", "faster": "ok", "worse": "warn", "slower": "warn"}  # roles; the others are text
-_SETTING = 28  # cells of a setting at most, of 80
+_SETTING = 28  # maximum cells of a setting, of 80
 
 
 def sign(place: int) -> str:

@@ -21,7 +21,7 @@ from launcher.runs.watch.reader import RunReader
 from tui.kit.run_words import STATES, level_sign, notice, state_words, verdict_words
 from tui.kit.terminal import notification, send
 
-EVERY = 60.0  # seconds between two notes that somebody looks
+EVERY = 60.0  # seconds between two records of a look
 STAYS = 8.0  # seconds that a message stays; a loud one twice as long
 Severity = Literal["information", "warning", "error"]
 _ENDS: dict[str, Severity] = {"failed": "error", "lost": "error", "ended": "warning"}

@@ -33,7 +33,7 @@ class Checklist(Painted):
     BORDER_TITLE = "rules"
     checks: Sequence[Check] = ()
     known = False  # whether the checks have been read
-    cursor: str | None = None  # the rule that was chosen; None: nobody chose
+    cursor: str | None = None  # the chosen rule; None without a choice
     hints = True  # whether the title shows its keys
 
     @property

@@ -13,7 +13,7 @@ from tui.kit.widgets.painted import Grown
 if TYPE_CHECKING:
     from launcher.record.problem import Problem
 
-_MEANING = 2  # rows of it beside entries that do not all fit
+_MEANING = 2  # rows of the meaning if not all entries fit
 _HINT = "d show all "
 
 

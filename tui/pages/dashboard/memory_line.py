@@ -43,7 +43,7 @@ class Memory(Grown):
             words += f"  run {gib(host.run_used)} GiB"
         words = "  ".join((words, *figures))
         missing = clean(sample.missing or NO_NVML)
-        why = "" if self.on_cpu or sample.gpus else f"  {missing.partition(' (')[0]}"  # the machine page says it all
+        why = "" if self.on_cpu or sample.gpus else f"  {missing.partition(' (')[0]}"  # the machine page shows it
         return [(words + why, "text"), *_bar(host, columns - len(words) - len(why) - 3)]
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 CHART = 6  # rows in which a chart has a title, four rows of curve and an axis
 _AIR = 6  # blank rows between the parts of a high screen
 TIMING = 3
-DIAGNOSED = {"-tall": 5, "-home": 2, "-short": 1, "-low": 1}  # rows of checks at most, beside a diagnosis
+DIAGNOSED = {"-tall": 5, "-home": 2, "-short": 1, "-low": 1}  # maximum rows of checks next to a diagnosis
 
 
 class Share(NamedTuple):

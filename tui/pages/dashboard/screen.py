@@ -38,7 +38,7 @@ from tui.pages.dashboard.timing_split import TimingSplit
 
 POLL = 1.0  # seconds
 AT_ONCE = 0.5  # seconds that the first frame waits for the run to be read
-CALM = 10.0  # seconds after which the machine's figures, which never rest, are painted anew without a step
+CALM = 10.0  # seconds after which the changing machine numbers are painted without a step
 STARTING = 2.0  # seconds before the first step, while stage times advance
 _LINES = 3  # rows of header, progress and keys
 PACE = 2.9  # seconds between steps that are shown: three at once cost the bytes of one

@@ -34,7 +34,7 @@ SIGNS = {  # sign, role
 _SLOW = "longer than usual"
 _NAME, _STATE, _TIME, _USUAL = 21, 40, 49, 64  # columns before which the parts of a row end
 _BARS, _LEAST_BARS = _USUAL + 2, 8
-_HEAD = 4  # rows beside those of the stages, from which there is a head
+_HEAD = 4  # rows besides the stages from which there is a head
 
 
 def startup_rows(

@@ -24,7 +24,7 @@ from tui.pages.editor.form import FormLines
 from tui.pages.editor.preset_form import Form, value_column
 from tui.pages.editor.value_box import ROWS, ValueBox
 
-_OFFERED = 200  # keys at most
+_OFFERED = 200  # maximum number of keys
 
 
 class FormArea(Container):
@@ -46,8 +46,8 @@ class FormArea(Container):
         self.query_text = ""
         self.verl: tuple[str, Path | None] = (NEWEST, None)  # version and folder, for the keys that there are
         self._everything = False
-        self._editing: str | None = None  # the field whose value is being typed
-        self._adding: str | None = None  # "" asks for a key, a key for its value
+        self._editing: str | None = None  # the field being edited
+        self._adding: str | None = None  # "" while asking for a key; the key while asking for its value
 
     def compose(self) -> ComposeResult:
         yield FormLines(self._line, " no matching field; press esc to show all fields")

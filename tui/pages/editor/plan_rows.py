@@ -14,7 +14,7 @@ from tui.kit.drawing.rows import Row, crop, labelled, put, width
 
 _LABEL = 11  # column behind the label of a line
 _PHASE = 20
-_CHANGE = 40  # column of what a setting was and is
+_CHANGE = 40  # column of old and new values
 _FIGURES = 16  # columns of a phase's gibibytes
 
 

@@ -33,7 +33,7 @@ FREE = {
     "overrides": "Other veRL keys",
 }
 _NEAR = 50  # how well letters have to name a field: in one piece, or as first letters
-_LAST = 18  # columns that say where a value comes from
+_LAST = 18  # columns for the origin of a value
 
 
 class Form:

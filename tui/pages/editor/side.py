@@ -22,7 +22,7 @@ from tui.pages.editor.draft_checks import DraftChecks
 from tui.pages.editor.plan_rows import difference_rows, flow_rows, memory_rows
 from tui.pages.editor.preset_form import Form, differences
 
-PATIENCE = 0.3  # seconds without a change before the checks are asked
+PATIENCE = 0.3  # seconds without a change before a request for checks
 PAGES = ("plan", "findings", "changes", "command")
 
 

@@ -25,7 +25,7 @@ from tui.kit.navigation import RunView
 from tui.kit.widgets.inspector import CHARTS, Inspected, Inspection
 from tui.pages.events.rows import event_time, event_words
 
-_START = 1 << 23  # bytes of a console in which its start is looked for
+_START = 1 << 23  # bytes of a console searched for its start
 Place = tuple[int, int | None]  # an attempt, and a byte of its console; None is the end
 
 

@@ -67,7 +67,7 @@ def _refusals(preset: str | LoadedPreset, settings: Sequence[str], wrong: UserEr
     try:
         if isinstance(preset, str) and not settings:
             return checks.refusals(open_draft(preset), wrong)
-    except UserError:  # there is no such preset
+    except UserError:  # no such preset
         pass
     return [checks.refused(wrong)]
 

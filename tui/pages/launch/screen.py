@@ -190,7 +190,7 @@ class LaunchScreen(Inspected[Path | list[str]]):
             self._edited = edit_preset(self.app, self.preset, settings=self.fixes)
             self.fixes = [] if self._edited else self.fixes
         else:
-            self.dismiss(self.fixes)  # the editor is below, and goes on with them
+            self.dismiss(self.fixes)  # the editor below continues with them
 
     def action_copy(self) -> None:
         copied(self.app, "command", self.plan.command)

@@ -46,7 +46,7 @@ class LogScreen(RunPage):
         self._message = ""
         self._wanted: Wanted | None = None  # target of n and N: a text search, or errors
         self._what = ""
-        self._matches: tuple[int, str] | None = None  # how many lines are wanted, and of what
+        self._matches: tuple[int, str] | None = None  # the number and kind of matching lines
         self._only = False
 
     def body(self) -> ComposeResult:

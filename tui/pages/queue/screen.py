@@ -31,8 +31,8 @@ from tui.kit.widgets.key_bar import KeyBar
 from tui.kit.widgets.lines import Lines
 from tui.kit.widgets.lists import LineTable
 
-_STATE, _NAME, _USES = 11, 26, 10  # cells; the reason has the rest
-_FACT, _VALUE = 11, 18  # columns of the names of facts and of values at least, in the inspector
+_STATE, _NAME, _USES = 11, 26, 10  # cells; the reason gets the others
+_FACT, _VALUE = 11, 18  # minimum columns of fact names and values in the inspector
 _MARK = 3
 STATES, FINDINGS = glyphs.signs("queue"), glyphs.signs("finding")
 

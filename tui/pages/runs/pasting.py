@@ -117,7 +117,7 @@ def _log(text: str) -> Path | None:
     """The log named in a text: a file that is not a script, or a tracker's folder."""
     line = text.strip()
     for word in (line, unquoted(line)) if len(line.splitlines()) == 1 else ():
-        with contextlib.suppress(RuntimeError):  # nobody's home
+        with contextlib.suppress(RuntimeError):  # unknown home folder
             if is_tracker(path := Path(word).expanduser()):
                 return path
     found = named_file(text)

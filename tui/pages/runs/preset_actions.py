@@ -127,7 +127,7 @@ def named_file(text: str) -> tuple[Path, tuple[str, ...]] | None:
         return None
     first, *args = line.split()
     for path, behind in ((line, []), (unquoted(line), []), (first, args)):  # a path may have blanks
-        with contextlib.suppress(OSError, ValueError, RuntimeError):  # too long; a NUL; nobody's home
+        with contextlib.suppress(OSError, ValueError, RuntimeError):  # too long, a NUL, or an unknown home
             if (file := Path(path).expanduser()).is_file():
                 return file, tuple(behind)
     return None
@@ -154,7 +154,7 @@ def no_script(text: str) -> str | None:
     try:
         from_script(*_script(text))
     except Lossy:
-        return None  # asked about afterwards
+        return None  # asked later
     except (UserError, RuntimeError) as error:  # there is no home folder for ~name
         return str(error)
     return None

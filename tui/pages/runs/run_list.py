@@ -59,7 +59,7 @@ class RunList:
         self.refused = ""  # the first of the files that are not used because of their owner
         self._folder = -1
         self._unread: dict[Path, Scores] = {}
-        self._infos: dict[Path, RunInfo] = {}  # run.yaml of those whose settings were compared
+        self._infos: dict[Path, RunInfo] = {}  # run.yaml of runs with compared settings
 
     def refresh(self) -> bool:
         """Reads the changes. Returns whether there were any."""

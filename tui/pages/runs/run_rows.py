@@ -26,7 +26,7 @@ _BEST, _STEP, _TIME, _STARTED, _LAST = "best", "step", "time", "started", "last"
 _CELLS = {_BEST: 6, _STEP: 9, "curve": 8, _TIME: 7, _STARTED: 13, _LAST: 6}  # of columns that a narrow list lacks
 _LONG_NAME = 27  # cells of a name; a third of the columns if that is more
 _STATE, _VERDICT, _NARROW_VERDICT = 11, 12, 10  # widths of state and verdict
-_NARROW = 60  # columns below which the verdict is narrow, and those of the rest of the row
+_NARROW = 60  # columns below which the verdict is narrow, and columns of the other parts
 _CURVE, _MOST_CURVE = 8, 47
 _ORDER = (_BEST, _STEP, "curve", _TIME, _STARTED, _LAST)  # the most important first
 _LEAST_NAME = 7  # minimum width of a name before the differing settings
@@ -81,9 +81,9 @@ def run_row(run: RunSummary, mark: str, shown: Columns, changes: Sequence[Edit] 
     state, series = run.state, run.scores.series
     word, role = (f"{WARN} damaged", "warn") if state.damaged else state_words(state)[0]
     level_sign, verdict, level_role = verdict_word(state.state, state.verdict)
-    short = f" · {run.id[:SHORT_ID]}" if run.id != run.name else ""  # somebody else's job
+    short = f" · {run.id[:SHORT_ID]}" if run.id != run.name else ""  # another user's job
     room = shown.name - len(short)
-    first = len(differs(changes[:1])) + (3 if changes[1:] else 0)  # and the number of the others, such as ` +2`
+    first = len(differs(changes[:1])) + (3 if changes[1:] else 0)  # with the number of the others, such as ` +2`
     differing = differs(changes, max(room - len(run.name) - 1, min(first, room - _LEAST_NAME - 1)))
     name = shorten(run.name, room - (len(differing) + 1 if differing else 0))
     named = [(name, "text"), (f" {differing}" if differing else "", "live"), (short, "dim")]

@@ -68,7 +68,7 @@ class RunsScreen(ListPage[None]):
         self._on_run = False
         self._refused = ""
         self._tuned: set[str] = set()  # presets that tune makes
-        self._compared: object = None  # the runs whose settings were compared, and the presets at that time
+        self._compared: object = None  # the runs with compared settings, and the presets at that time
 
     def compose(self) -> ComposeResult:
         yield from self.make_list()
@@ -246,7 +246,7 @@ class RunsScreen(ListPage[None]):
             self.table.move_to(key)
 
     def action_find(self) -> None:
-        for field in self.query(Input):  # there is none while the page opens or closes
+        for field in self.query(Input):  # none while the page opens or closes
             self.open_field(field)
 
     def action_edit(self) -> None:

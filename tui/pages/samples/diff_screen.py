@@ -44,7 +44,7 @@ class SampleDiffScreen(ListPage[None], RunPage):
         self.responses: list[Response] = []
         self._chosen = Response(dump, 0, sample)
         self._read = self._of = 0
-        self._placed = False  # the cursor, beside the chosen response
+        self._placed = False  # whether the cursor was placed next to the chosen response
 
     def body(self) -> ComposeResult:
         yield Lines(id="diff-state")

@@ -30,7 +30,7 @@ def responses_in(prompt: bytes, found: Sequence[Dump]) -> list[Response]:
     for dump in found:
         try:
             responses += [Response(dump, place, each) for place, each in enumerate(responses_to(prompt, dump))]
-        except OSError:  # pruned while it was looked for
+        except OSError:  # removed meanwhile
             continue
     return responses
 

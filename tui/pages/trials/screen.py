@@ -75,7 +75,7 @@ class TrialsScreen(ItemsPage):
         "No trials yet. A trial continues the run from before its first flag with one fix, next to a control run "
         "without it. For a failed run it is a short run without the setting that the failing code belongs to."
     )
-    POLL = 3.0  # all run directories are looked through
+    POLL = 3.0  # seconds: each look reads all run directories
 
     def __init__(self, run: RunView) -> None:
         super().__init__(run)

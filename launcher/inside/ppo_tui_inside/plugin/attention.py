@@ -44,7 +44,7 @@ def _requested(kwargs: dict[str, Any]) -> str | None:
     return kwargs.get("attn_implementation", configured)
 
 
-@functools.cache  # flash-attn neither comes nor goes during a run, and one warning a process is enough
+@functools.cache  # flash-attn does not change during a run, and one warning per process is enough
 def _replacement() -> dict[str, str]:
     """The argument that turns flash_attention_2 into sdpa, or nothing if it can stay."""
     if _flash_attention_works():

@@ -116,7 +116,7 @@ class HFServer:
         waiting = [request for request in group if not request.answer.cancelled()]
         try:
             outputs = await asyncio.to_thread(self._sample, [request.prompt for request in waiting], sampling)
-        except Exception as error:  # whoever asked must hear of it, or the trainer waits for ever
+        except Exception as error:  # the caller must get the error, or the trainer waits forever
             for request in waiting:
                 if not request.answer.cancelled():
                     request.answer.set_exception(error)
@@ -181,7 +181,7 @@ class HFReplica(RolloutReplica):
                 self.model_config.path,
                 self.config.prompt_length,
                 self.config.response_length,
-                self.config.seed + self.replica_rank,  # or all workers would draw the same numbers
+                self.config.seed + self.replica_rank,  # otherwise all workers would draw equal numbers
                 self.replica_rank,
                 bool(self.config.ignore_eos),
             )

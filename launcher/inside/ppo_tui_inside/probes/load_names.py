@@ -153,7 +153,7 @@ def _optimizer(item: Request) -> tuple[str | None, list[str]]:
 
         usual = {"lr": 1e-3, "weight_decay": 0.01}
         kind([torch.nn.Parameter(torch.zeros(2, 2))], **{**usual, **item["given"]})
-    except (ImportError, AttributeError):  # told elsewhere
+    except (ImportError, AttributeError):  # reported elsewhere
         return None, []
     return None, []
 

@@ -18,7 +18,7 @@ from typing import Any
 
 FULL = errno.ENOSPC  # exit code for a disk without room
 ROOM = 1 << 20  # bytes; the finished folder takes less
-RECIPE = "1"  # raise it when what is built changes: folders of another recipe are built anew
+RECIPE = "1"  # to be raised when the content changes: folders of other recipes are rebuilt
 OPERANDS = range(2, 7)  # 25 questions, sums of one and of two digits
 COPIES = 64  # copies per question in train.parquet, so that any usual batch size fits into an epoch
 INSTRUCTION = 'Give the answer after "####".'
@@ -43,7 +43,7 @@ def build(folder: Path, *, progress: Callable[[str], None]) -> None:
     import torch
 
     torch.manual_seed(0)
-    torch.set_num_threads(1)  # the matrices are too small to share, and sums come out the same everywhere
+    torch.set_num_threads(1)  # the matrices are too small to share, and sums are then reproducible
     folder.parent.mkdir(parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:

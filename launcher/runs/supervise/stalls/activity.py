@@ -26,9 +26,9 @@ _WRITTEN, _FETCHED = 8 << 10, 64 << 10  # bytes per second of one process, writt
 _LOOKED = 10.0  # seconds between two scans of /proc for new processes
 _TICK = os.sysconf("SC_CLK_TCK")
 
-QUIET = 10.0  # seconds without any activity, at least
+QUIET = 10.0  # minimum seconds without activity
 UNUSUAL = 2.0  # multiple of a stage's usual time
-LEAST = 20.0  # seconds of a stage, at least
+LEAST = 20.0  # minimum seconds of a stage
 UNPASSED = 120.0  # seconds without any activity in a stage that was never passed
 SLOWEST = 1.2  # multiple of a stage's longest time so far
 
@@ -142,9 +142,9 @@ class Patience:
         self.moved = now  # when it last did anything
         self.progressed = now  # when it last printed or reached a stage
         self._longest = 0.0  # longest quiet that ended by itself
-        self._next = 0.0  # seconds without progress at which a busy run is looked at again
+        self._next = 0.0  # seconds without progress before the next look at a busy run
         self._lasted: dict[str, float] = {}  # the longest standstill of each title that ended
-        self._held = 0.0  # when the run is looked at again, unless it makes progress
+        self._held = 0.0  # time of the next look, unless the run makes progress
 
     def note(self, now: float, *, busy: bool, printed: float | None, stage: Stage, stood: bool = False) -> None:
         """Takes in recent activity. `printed`: time of the last output. `stood`: the run had a reason to wait."""

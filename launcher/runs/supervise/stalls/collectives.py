@@ -33,7 +33,7 @@ class _Waiting:
 
 def collective(facts: HangFacts, busy: bool) -> Judgement | None:
     """The rank that others wait for, or the operation that does not end."""
-    kinds: dict[tuple[str, int], list[Seen]] = {}  # ranks of the trainer and of an engine have the same numbers
+    kinds: dict[tuple[str, int], list[Seen]] = {}  # ranks of the trainer and of an engine have equal numbers
     for seen in facts.processes:
         if len(seen.ranks) == 2 and seen.ranks[1] > 1:
             kind = _KIND.match(name(seen))

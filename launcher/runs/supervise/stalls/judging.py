@@ -23,7 +23,7 @@ from launcher.runs.watch.stalls import UNKNOWN, reasons
 
 _FATAL = frozenset({"48", "62", "64", "74", "79", "92", "94", "95", "109", "119", "120", "121", "122", "154"})
 """Xids that disable a GPU. The others are program errors, perhaps of another user."""
-_ORDERLY = ("RAY_KILL", "OUT_OF_SCOPE", "REF_DELETED", "INTENDED", "exit_actor")  # ends of actors that nobody misses
+_ORDERLY = ("RAY_KILL", "OUT_OF_SCOPE", "REF_DELETED", "INTENDED", "exit_actor")  # normal ends of actors
 
 
 def judge(facts: HangFacts, *, busy: bool = False) -> Judgement | None:
@@ -133,7 +133,7 @@ def _cause(text: str) -> str:
 
 def _store(facts: HangFacts, busy: bool) -> Judgement | None:
     if facts.ray is None or not facts.ray.store:
-        return None  # Ray has said nothing about its store lately
+        return None  # no recent message of Ray about its store
     puts = (
         f"{who(seen)}: {short(frame)}"
         for seen in facts.processes

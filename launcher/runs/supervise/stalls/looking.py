@@ -28,7 +28,7 @@ _ANSWERS = 256 << 10  # bytes
 _STARVED = 0.1  # share of the time that a process waited for a core
 _PATIENCE = 20.0  # seconds for Ray's head
 _ROOM = 1 << 20  # bytes of a file system below which it counts as full
-_TAIL = 256 << 10  # bytes of a log that are looked at
+_TAIL = 256 << 10  # bytes read from a log's end
 _FILES = 40  # open files of a process that are noted
 _HEAD = re.compile(r"--gcs-address=(\S+)")
 _STORE = re.compile(

@@ -10,7 +10,7 @@ from launcher.core.text import clean
 from launcher.record.standstill import HangFacts, Standstill
 from launcher.runs.watch.stalls import problem_of
 
-_TAIL = 2 << 20  # bytes of the console that are looked at
+_TAIL = 2 << 20  # bytes read from the console's end
 _SIZE = 256 << 10  # characters of the report
 _FROM = re.compile(r"^\s*\(([^()]*\bpid=\d+[^()]*)\)\s?(.*)")
 

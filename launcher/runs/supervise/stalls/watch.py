@@ -27,9 +27,9 @@ from launcher.runs.watch.stalls import UNKNOWN
 from launcher.runs.watch.startup import STAGES, Usual, usual_start
 
 EVERY = 2.0  # seconds between two looks at the activity
-_MOVING = 3  # looks in a row with activity, after which a run moves again
+_MOVING = 3  # consecutive looks with activity before a run counts as moving
 _BEFORE = 60.0  # seconds before the last progress in which a GPU may have failed
-_AGAIN = 60.0  # seconds after which an unknown reason is looked for once more
+_AGAIN = 60.0  # seconds before the next look for an unknown reason
 _REMEMBERED = 200  # lines
 # Times, pids and addresses: a line that differs only in them is not news.
 _TIMES = re.compile(
