@@ -20,7 +20,7 @@ class Known:
         self.verl = config.framework is None
         self.settings = {key: str(value) for key, value in config.items()}
         self.beyond: dict[str, tuple[bool, str]] = {}
-        """Per setting with a usual range: whether it most exceeds reported values, and the comparison in words."""
+        """Per setting with a usual range: whether it is the furthest above reported values, and the comparison."""
         self._words = _updates(config)
         self._compare(config)
         self._last: Mapping[str, float] = {}

@@ -94,7 +94,7 @@ class StepTime:
     def idle(self) -> dict[int, float]:
         """Idle share of the step per rank's GPU, without work of the rank and of its replica.
 
-        A replica that shares the ranks' GPUs works on one per rank of the replica.
+        A replica on the ranks' GPUs uses as many of them as there are ranks per replica.
         """
         ranks = [lane for lane in self.lanes if lane.kind == "rank"]
         replicas = [lane for lane in self.lanes if lane.kind == "replica"]

@@ -232,7 +232,7 @@ def _step(line: bytes) -> int:
 
 
 def _same(done: list[int], found: list[int]) -> bool:
-    """Whether the steps read before, by their hashes, still begin and end alike; late metrics change single ones."""
+    """Whether earlier steps, by their hashes, are still first and last; late metrics may change single ones."""
     common = min(len(done), len(found))
     parts = (slice(_FEW), slice(max(0, common - _FEW), common))
     return not common or all(any(map(eq, done[part], found[part])) for part in parts)

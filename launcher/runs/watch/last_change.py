@@ -78,7 +78,7 @@ def _new_since_resume(events: Iterable[Event], rule: str) -> bool:
 
 
 def _well_before(other: RunDir, run: Parent, onset: Onset) -> bool:
-    """Whether another run of the same preset ended without this or another flag before a run started."""
+    """Whether another run of this preset ended without flags before a run started."""
     if other.id == run.id or other.read_head().of_preset != run.info.of_preset:
         return False
     state = current(other)

@@ -1,4 +1,4 @@
-"""What shows that a flag is right: the metric to draw, and the limits on it."""
+"""The evidence for a flag: the metric to draw, and its limits."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
