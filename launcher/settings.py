@@ -1,44 +1,44 @@
-"""The settings in config.yaml: theme, mouse, signs, motion, keys; and how many runs the queue starts at once.
+"""The settings in config.yaml: theme, mouse, signs, motion, keys; and the number of runs that the queue starts at once.
 
-A setting of the command line wins over the environment, that over config.yaml, and that over the default:
+Precedence: command line, environment, config.yaml, default.
 
     theme: color-blind        # dark, light, color-blind, terminal, or a theme of Textual
     mouse: false              # default: on; off over SSH, where people select text with the terminal's mouse
     ascii: false              # ASCII characters alone; default: on at the Linux console and in a C locale
     animations: none          # none, basic, full: motion of lists and dialogs, and blinking cursors
-    max_cpu_runs: 1           # runs without a GPU that the queue has at a time
-    max_console_size: 1 GiB   # size of a console.log on the disk; of a larger one the middle is removed
-    trace: true               # runs note what each of their processes does when, for the page of the time
+    max_cpu_runs: 1           # maximum number of queued runs without a GPU at once
+    max_console_size: 1 GiB   # size of a console.log on disk; larger ones lose their middle
+    trace: true               # runs record the work of their processes, for the time page
     keys:
       dashboard.log: o        # an id of `ppo-tui config keys`, and one or more keys
       log.search: slash,ctrl+f
 
-and what `ppo-tui clean` keeps:
+Limits for `ppo-tui clean`:
 
     keep: 50 runs, 20 GiB of checkpoints
 
-and the machines that `ppo-tui list --hosts` asks over ssh, each with the path of its ppo-tui if its PATH lacks it:
+Machines for `ppo-tui list --hosts` (by ssh), each with the path of its ppo-tui if its PATH lacks it:
 
     hosts:
       me@gpu-box:
       gpu-box-2: /opt/ppo-tui/.venv/bin/ppo-tui
 
-and the dashboards of Ray clusters whose jobs are also listed:
+Dashboards of Ray clusters whose jobs are also listed:
 
     clusters: [head:8265]
 
-and the price of an hour of a GPU, for reports:
+The price per GPU hour, for reports:
 
     gpu_price_per_hour: 2.50 EUR
 
-and where the alerts of runs go, by a name: the URL of a service, in which ${NAME} is a variable, or mail:
+Named targets of alerts: the URL of a service, in which ${NAME} is a variable, or mail:
 
     alerts:
       phone: ntfys://ntfy.sh/my-runs
       team: ${TEAM_WEBHOOK}
       mail: sendmail:me@example.org
 
-and the assistant that `--ask` and the page of a case send a case file to, if you agree: a command or an endpoint:
+The assistant for case files (`--ask`, the page of a case), after consent: a command or an endpoint:
 
     assistant: {command: [claude, -p]}
     assistant: {url: http://127.0.0.1:8000/v1, model: Qwen/Qwen3-32B, key_env: NAME}
