@@ -73,7 +73,7 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 uses a free one.")] = 8000,
     address: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     write: Annotated[bool, typer.Option("--write", help="Allow changes: start, stop, edit.")] = False,
-    tabs: Annotated[int, typer.Option(min=1, max=64, help="Maximum number of open tabs; each is a process.")] = 4,
+    tabs: Annotated[int, typer.Option(min=1, max=64, help="Open tabs allowed at once; each is a process.")] = 4,
 ) -> None:
     """Show the screen in a browser, read-only by default. Prints a link that works once."""
     target = str(find(run).path) if run is not None else None

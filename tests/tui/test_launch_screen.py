@@ -238,7 +238,7 @@ async def test_a_rehearsal_tells_its_phase_and_what_it_found_and_escape_ends_it(
             rehearsal.go.set()
             await user(lambda: not screen.doing)
             (shown,) = [each.message for each in screen.findings if each.id == REHEARSAL]
-            assert shown.startswith("veRL ran 2 small steps of it on the CPU")
+            assert shown.startswith("veRL ran 2 small steps on the CPU")
         rehearsal.go.clear()
         await user("percent_sign", lambda: "rehearsal: generating" in said(screen, "#launch-title"), "escape")
         await user(rehearsal.cancelled.is_set)

@@ -91,8 +91,8 @@ def test_the_reference_shows_every_message_and_fix() -> None:
 
 def test_words_join_lists_and_count() -> None:
     count = found("P1.apart", wanted=8, engine="", where="this machine has", have="1 GPU", left=1, own=1)
-    assert count.message == "the run requires 8 GPUs, and this machine has 1 GPU"
-    assert count.fix == "set trainer.gpus=1, with 1 GPU for the engine alone, or set trainer.mode=sync"
+    assert count.message == "the run requires 8 GPUs, but this machine has 1 GPU"
+    assert count.fix == "set trainer.gpus=1, with 1 GPU only for the engine, or set trainer.mode=sync"
     assert count.change == {"trainer.gpus": 1}
     several = found("V1", batch=10, n=1, total=10, gpus=8, better=[8, 16])
     assert several.fix == "set data.train_batch_size=8 or 16" and several.change == {"data.train_batch_size": 8}

@@ -54,11 +54,11 @@ def test_room_is_where_a_node_has_it() -> None:
     (taken,) = room(eight, nodes((2, 64)), {"raysubmit_1": 5, "python train.py": 1})
     assert "2 of 8 GPUs are free (taken: 5 by raysubmit_1, 1 by python train.py)" in taken.message
     (small,) = room(of("trainer.gpus=8", "trainer.nodes=3"), nodes((8, 64), (8, 64)))
-    assert small.message.startswith("the run requires 24 GPUs, and the cluster has 16")
+    assert small.message.startswith("the run requires 24 GPUs, but the cluster has 16")
     (cpus,) = room(eight, nodes((8, 8)))
     assert "24 CPUs" in cpus.message and cpus.change == {"trainer.nodes": 1, "trainer.gpus": 2}
     (few,) = room(eight, nodes((8, 24)))
-    assert "the run requires 26 CPUs on the cluster, and 24 are free" in few.message
+    assert "the run requires 26 CPUs on the cluster, but 24 are free" in few.message
 
 
 @given(

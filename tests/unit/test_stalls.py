@@ -344,7 +344,7 @@ def test_status_and_diagnose_say_why(home: Path) -> None:
 
     status = shown("status", "abc123")
     assert f"hang reward: {found.title}: no progress for 30s\n" in status
-    assert "seen: judge.py:3" in status and "fix: give its calls a time limit" in status
+    assert "seen: judge.py:3" in status and "fix: add a timeout to its calls" in status
     assert json.loads(shown("status", "abc123", "--json"))["standstill"]["evidence"] == ["judge.py:3"]
     first, *rest = shown("diagnose", "abc123").splitlines()
     assert f"{first}\n" in status
