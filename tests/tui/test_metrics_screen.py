@@ -33,6 +33,8 @@ def charts(user):
 async def test_every_metric_is_listed_found_charted_and_followed(make, warned):
     async with make.open(warned) as user:
         await user("m", "MetricsScreen")
+        assert user.one("MetricTable").cursor == user.screen.reader.state.checks[0].keys[0], "of the first flag"
+        await user("home")
         listed, keys = user.one("MetricTable"), user.screen.reader.series.keys()
         assert list(listed.keys) == keys and len(keys) > 80 and f"metric ({len(keys)})" in facts(user, "#heads")
         values = user.screen.reader.series.get("actor/entropy").values
@@ -71,7 +73,7 @@ async def test_the_large_chart_tells_its_figures_also_where_none_is_finite(make)
     for record in steps:
         record.data["mine\x1b[31m\nred"] = 1.0
     async with make.open(make.run(attempts=[steps])) as user:
-        await user("m")
+        await user("m", "home")
         rows = {row.replace("❯", "").split()[0]: row.replace("❯", "").split()[1:] for row in table(user)}
         assert len(table(user)) == 5 and rows["actor/grad_norm"] == ["nan"] and rows["actor/inf"] == ["inf"]
         await user("enter")
@@ -91,7 +93,8 @@ async def test_the_large_chart_tells_its_figures_also_where_none_is_finite(make)
 async def test_a_pin_is_a_chart_on_every_dashboard(make, warned):
     async with make.open(warned, size=LARGE) as user:
         assert len(titles(user)) == 6
-        await user("m", "MetricsScreen", "p", "down", "enter", "MetricScreen", "p", "escape", "MetricsScreen", "escape")
+        await user("m", "MetricsScreen", "home", "p", "down", "enter", "MetricScreen", "p", "escape", "MetricsScreen")
+        await user("escape")
         await user("DashboardScreen", "left")
         assert pinned() == PINS == titles(user)[6:]
         assert "at 62:" in charts(user)[-1]
@@ -100,7 +103,7 @@ async def test_a_pin_is_a_chart_on_every_dashboard(make, warned):
         assert titles(user)[6:] == [*PINS, "actor/kl_loss"]
         pin = charts(user)[-1]
         assert pin.lstrip().startswith("▲ actor/kl_loss") and "▲" in pin.splitlines()[-1]  # where it rose
-        await user("m")
+        await user("m", "home")
         assert table(user)[0].startswith("❯★actor/entropy")
         await user("p", "escape")
         assert titles(user)[6:] == ["actor/grad_norm", "actor/kl_loss"]
@@ -146,7 +149,7 @@ def test_the_table_looks(shot, make, warned, size):
 
 @pytest.mark.parametrize("size", [(80, 24), LARGE])
 def test_the_large_chart_looks(shot, make, warned, size):
-    assert shot(make.app(warned), "m", "down", "enter", size=size)
+    assert shot(make.app(warned), "m", "enter", size=size)
 
 
 def test_pins_look(shot, make, warned):

@@ -18,13 +18,18 @@ def proven(charts: Sequence[Chart], store: SeriesStore, checks: Sequence[Check])
     Throughput stays while it is the metric of a worse flag.
     """
     shown = {found[0] for chart in charts if (found := store.first_of(*chart.keys))}
-    for check in _flagged(checks, store.last_step or 0):
-        key = _judged(check, store)
+    for check, key in flagged(store, checks):
         if key in THROUGHPUT:
             break
-        if key is not None and key not in shown:
+        if key not in shown:
             return [_chart(key, check.rule) if chart.keys == THROUGHPUT else chart for chart in charts]
     return charts
+
+
+def flagged(store: SeriesStore, checks: Iterable[Check]) -> list[tuple[Check, str]]:
+    """The flags in the order of the list, each with the logged metric that shows it."""
+    found = ((check, _judged(check, store)) for check in _flagged(checks, store.last_step or 0))
+    return [(check, key) for check, key in found if key is not None]
 
 
 def _chart(key: str, rule: str) -> Chart:

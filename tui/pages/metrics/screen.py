@@ -4,6 +4,7 @@ from textual.app import ComposeResult
 from textual.widgets import Input
 
 from launcher.metrics.names import pinned
+from launcher.runs.watch.proof import flagged
 from tui.kit.charts.axes import plan
 from tui.kit.charts.run_charts import RunCharts
 from tui.kit.drawing.rows import Row
@@ -42,6 +43,10 @@ class MetricsScreen(ListPage[None], RunPage):
     def body(self) -> ComposeResult:
         yield Input(placeholder="/ to filter by name, unit or meaning", compact=True)
         yield from self.make_list(Lines(id="heads"))
+
+    def on_mount(self) -> None:
+        shown = flagged(self.reader.series, self.reader.state.checks)
+        self.table.cursor = shown[0][1] if shown else None
 
     def on_screen_resume(self) -> None:
         self._pins = pinned()

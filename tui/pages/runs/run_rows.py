@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 
 from launcher.core.format import SHORT_ID, duration, number
 from launcher.record.info import Edit
+from launcher.record.layout import RunDir
+from launcher.record.state import current
 from launcher.runs.watch.run_settings import differs
 from tui.kit.charts.axes import plan
 from tui.kit.drawing.glyphs import FINISHED, WARN
 from tui.kit.drawing.rows import Row, Span, crop, fit, put, shorten, spread
 from tui.kit.drawing.scale import step_limit
 from tui.kit.drawing.trace import spark
-from tui.kit.run_words import lineage, notice, state_words, verdict_word
+from tui.kit.run_words import level_sign, lineage, notice, state_words, verdict_word
 from tui.pages.runs.run_list import RunSummary
 
 if TYPE_CHECKING:
@@ -134,7 +136,7 @@ FITS = (f"{FINISHED} fits", "ok")
 
 
 def about_run(run: RunSummary) -> list[Span]:
-    """The end or current state of the run, and its folder."""
+    """The end or current state of the run, its worst flag, and its folder."""
     said = "".join(text for text, _ in state_words(run.state))
     role, text = notice(run.state) or ("text", said)
     noted = [(str(run.note), "text")] if str(run.note) else []
@@ -142,6 +144,11 @@ def about_run(run: RunSummary) -> list[Span]:
         return [(f"{run.name}: {text}", role), *noted, (SEE_QUEUE, "dim")]
     origin = lineage(run.path)
     came = [(origin, "dim")] if origin else []
+    checks = current(RunDir(run.path)).checks if run.state.flags else ()
+    for check in checks:
+        if check.rule == run.state.flags[0]:
+            sign, level = level_sign(check.level)
+            came.insert(0, (f"{sign} {check.rule}: {check.symptom}", level))
     return [(f"{run.name}: {text}", role), *came, *noted, (str(run.path), "dim")]
 
 
