@@ -4,8 +4,9 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -29,12 +30,30 @@ _NEXT = re.compile(r",(?=\+*[A-Za-z_][\w.]*=)")
 
 def compare(
     ctx: typer.Context,
-    runs: Annotated[list[str] | None, typer.Argument(metavar="RUN", help="Two to eight runs.")] = None,
+    runs: Annotated[list[str] | None, typer.Argument(metavar="RUN", help="Two to eight runs, or their logs.")] = None,
     tag: Annotated[str | None, typer.Option(help="Compare the runs with this tag, such as a sweep's.")] = None,
     plain: Annotated[bool, typer.Option("--plain", help="Print tables instead of opening the screen.")] = False,
     json: Json = False,
 ) -> None:
     """Compare runs: results with intervals, settings that differ."""
+    with TemporaryDirectory(prefix="ppo-tui-compare-") as folder:
+
+        def of_file(path: Path) -> RunDir:
+            from launcher.runs.act.import_logs import unlisted
+
+            return unlisted(path, folder)
+
+        _compare(ctx, runs, tag, plain, json, of_file)
+
+
+def _compare(
+    ctx: typer.Context,
+    runs: list[str] | None,
+    tag: str | None,
+    plain: bool,
+    json: bool,
+    files: Callable[[Path], RunDir],
+) -> None:
     from launcher.compare import comparison as core
     from launcher.compare import contrast
     from launcher.compare.comparison import groups
@@ -43,7 +62,7 @@ def compare(
 
     if tag is not None and runs:
         raise UserError("compare expects runs or --tag, not both", "leave one of them out")
-    chosen = core.tagged(tag) if tag is not None else core.find_runs(runs or [], say)
+    chosen = core.tagged(tag) if tag is not None else core.find_runs(runs or [], say, files)
     if not (plain or json) and on_terminal() and len(chosen) <= core.MOST:
         raise typer.Exit(ctx.obj.open(ScreenRequest(compare=tuple(str(run.path) for run in chosen))))
     compared = [core.Compared(run) for run in chosen]

@@ -85,6 +85,24 @@ def diagnose(
     _put_diagnosis(origin, json)
 
 
+def put_without_step(origin: "RunDir | Log", json: bool) -> bool:
+    """Prints why a log ended that has no step, or how much of one that has none yet was read; False for any other."""
+    from launcher.core.format import counted
+    from launcher.core.tail import lines_of
+    from launcher.runs.watch.run_diagnosis import explained
+
+    if isinstance(origin, RunDir) or next(origin.steps(), None) is not None:
+        return False
+    if explained(origin).diagnosis.failed:
+        _put_diagnosis(origin, json)
+        return True
+    lines = sum(1 for _ in lines_of(origin.text()))
+    put_result(
+        f"{origin.title or 'veRL'}: no step yet, {counted(lines, 'line')} read", {"step": None, "lines": lines}, json
+    )
+    return True
+
+
 def _put_diagnosis(origin: "RunDir | Log", json: bool) -> None:
     from launcher.runs.watch.history import stall_report
     from launcher.runs.watch.run_diagnosis import explained

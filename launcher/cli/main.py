@@ -43,7 +43,7 @@ def main(
 
             code = command_line(screen, words)
     except UserError as error:
-        code = _failed(error.message, error.exit_code, error.hint)
+        code = _failed(error.message, error.exit_code, error.hint, getattr(error, "table", ""))
     except KeyboardInterrupt:
         from launcher.cli.output import say
 
@@ -101,10 +101,11 @@ def _note(text: str) -> None:
     say(text)
 
 
-def _failed(message: str, code: int, hint: str = "") -> int:
+def _failed(message: str, code: int, hint: str = "", table: str = "") -> int:
     from launcher.cli.output import fail
 
     fail(message, hint)
+    print(table, end="\n" if table else "")
     return code
 
 

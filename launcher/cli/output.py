@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import orjson
 import typer
 
-from launcher.core.errors import UserError
+from launcher.core.errors import NoStepYet, UserError
 from launcher.core.progress import Progress, narrated, unseen
 from launcher.core.secrets import redact, redact_tree
 from launcher.core.text import clean, escaped
@@ -223,7 +223,12 @@ def resolved(source: str, names: str | None = None, *, text: bool = False, every
     from launcher.runs.watch.log import resolve
 
     table = described(user_table(Path(names).expanduser())) if names else None
-    origin = resolve(source, table, shown_progress(), say, text=text)
+    try:
+        origin = resolve(source, table, shown_progress(), say, text=text)
+    except NoStepYet:
+        if not Path(source).expanduser().is_file():
+            raise
+        origin = resolve(source, text=True)
     if not isinstance(origin, RunDir):
         origin.number(every)
         for note in filter(None, (*origin.notes, origin.numbers_note)):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from launcher.cli.diagnosing import Ask, CaseFile, put_case
+from launcher.cli.diagnosing import Ask, CaseFile, put_case, put_without_step
 from launcher.cli.output import (
     Every,
     Json,
@@ -257,6 +257,8 @@ def metrics(source: Source, key: Keys = None, names: Names = None, every: Every 
     from launcher.runs.watch.steps import numbering_of, steps
 
     origin = resolved(source, names, every=every)
+    if put_without_step(origin, json):
+        return
     read, numbering = steps(origin), numbering_of(origin)
     if key and (rows := list(read)):
         read = iter(rows)
@@ -307,6 +309,8 @@ def health(
     numbering = numbering_of(origin)
     if case or ask:
         put_case(origin, config or [], health=True, ask=ask, yes=yes, json=json)
+        return
+    if not json and put_without_step(origin, json):
         return
     result = judged(origin, config or [], shown_progress())
     checklist, changes = result.checklist, [shown_steps(change, numbering) for change in result.changes]

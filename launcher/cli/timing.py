@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from launcher.cli.output import Json, Source, put, put_json, put_problems, put_table, resolved, say
+from launcher.cli.diagnosing import put_without_step
+from launcher.cli.output import Every, Json, Names, Source, put, put_json, put_problems, put_table, resolved, say
 from launcher.core.errors import UserError
 from launcher.core.format import number
 from launcher.core.text import allowed_steps
@@ -21,12 +22,16 @@ if TYPE_CHECKING:
 def time(
     source: Source,
     step: Annotated[int | None, typer.Option(help="Step to show [default: the newest].")] = None,
+    names: Names = None,
+    every: Every = None,
     json: Json = False,
 ) -> None:
     """Show how long each stage of a step, and of the start, takes."""
     from launcher.record.layout import RunDir
 
-    origin = resolved(source)
+    origin = resolved(source, names, every=every)
+    if put_without_step(origin, json):
+        return
     timing, series, gpu = _of_run(origin) if isinstance(origin, RunDir) else _of_log(origin)
     report = timing.report(series, step, gpu)
     name = origin.id if isinstance(origin, RunDir) else source

@@ -4,6 +4,7 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 from launcher.core.errors import UserError
@@ -66,15 +67,17 @@ class RunResults:
         return fields | jsonable({key: value for key, value in fields.items() if isinstance(value, float)})
 
 
-def find_runs(words: Sequence[str], note: Callable[[str], None] | None = None) -> list[RunDir]:
+def find_runs(
+    words: Sequence[str], note: Callable[[str], None] | None = None, files: Callable[[Path], RunDir] | None = None
+) -> list[RunDir]:
     """The runs to compare: two to eight, each once; `note` as in `find`. Raises UserError."""
     if not FEWEST <= len(words) <= MOST:
         raise UserError(f"compare expects {FEWEST} to {MOST} runs, not {len(words)}", "'ppo-tui list' lists the runs")
-    runs = [find(word, note) for word in words]
-    ids = [run.id for run in runs]
+    runs = [files(Path(word)) if files and Path(word).is_file() else find(word, note) for word in words]
+    paths = [run.path for run in runs]
     for index, word in enumerate(words):
-        if ids[index] in ids[:index]:
-            raise UserError(f"'{word}' is run {ids[index]}, which is listed twice", "name each run once")
+        if paths[index] in paths[:index]:
+            raise UserError(f"'{word}' is run {runs[index].id}, which is listed twice", "name each run once")
     return runs
 
 

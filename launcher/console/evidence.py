@@ -42,7 +42,7 @@ class Evidence:
     def __init__(self, framework: Framework | None = None) -> None:
         """`framework`: the log's, if not veRL."""
         self.framework = framework
-        self._form = FormReader(framework) if framework is not None else None
+        self._form = FormReader(framework) if framework is not None and framework.lines else None
         self._catalogue = tuple(cause for cause in catalogue() if framework is None or not cause.of_verl)
         self.left_out = 0
         """Unread bytes of a large log."""

@@ -233,6 +233,11 @@ def _made(table: Mapping[str, Any]) -> Framework:
     )
 
 
+def is_ours(name: str) -> bool:
+    """Whether a name begins as one of veRL's."""
+    return name.startswith(_OURS)
+
+
 def of_names(names: Collection[str], alone: Set[str] = frozenset()) -> Framework | None:
     """The framework of a file with these names, or with line forms of the tables `alone`; None if none fits."""
     return recognized({name: names for name, each in frameworks().items() if not each.marks}, alone)

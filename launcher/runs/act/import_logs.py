@@ -21,7 +21,7 @@ from launcher.record.state import RunState, StateFile
 from launcher.runs.judge.run_checklist import judge_log
 from launcher.runs.supervise.disk import DiskSink
 from launcher.runs.watch.check_words import coverage
-from launcher.runs.watch.log import Log, open_logs
+from launcher.runs.watch.log import Log, newest, open_logs
 from launcher.runs.watch.steps import earlier_steps, scored
 
 
@@ -51,6 +51,15 @@ def import_logs(
         runs.append(run)
         made(run)
     return runs
+
+
+def unlisted(path: Path, folder: str) -> RunDir:
+    """A run of a log in a folder of the caller, which no list has."""
+    run, log = RunDir(Path(tempfile.mkdtemp(dir=folder)) / path.name), newest(str(path))
+    for each in (run.control, run.attempts):
+        each.mkdir(parents=True)
+    _fill(run, [log], reference(log.framework), {}, unseen)
+    return run
 
 
 def import_text(log: str) -> RunDir:

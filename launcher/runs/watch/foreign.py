@@ -12,18 +12,15 @@ from typing import Any
 
 from launcher.console.forms import FormStep, Joiner, names_in, numbers
 from launcher.console.lines import PREFIX, PieceSplitter, clean_text
-from launcher.core.errors import UserError
 from launcher.core.tail import lines_of
 from launcher.core.text import clean
 from launcher.metrics.frameworks import Framework, frameworks, of_names, recognized
 from launcher.metrics.records import is_step, parse_object
+from launcher.runs.watch.unnamed import Unnamed, of_rows
 
-GIVE_NAMES = "name its metrics in a table: --names FILE, as docs/howto/frameworks.md shows"
 _STEPS = ("step", "global_step", "train/global_step", "_step", "iteration")  # names in rows of unknown origin
 _VERL = re.compile(rb"(?:^|[\n)] ?)(?:\x1b\[[0-9;]{0,20}m ?)*step:[0-9]{1,15} - [\w-]+/")
 _CODE = re.compile(rb"[/ \"'](?=([a-z_]{3,12})/(?:[a-z_]{1,40}/){0,6}[a-z_]{1,40}\.py\b)")  # a file of a package
-_NAMED = re.compile(rb"([A-Za-z_][\w/.-]{0,60})[\"']?[ =:|]{1,4}[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w.:])")
-_COUNTED = frozenset((b"step", b"steps", b"global_step", b"iter", b"iteration", b"epoch", b"episode", b"update"))
 _LOOKED = 20_000  # lines that may be of a form, until which a framework is found
 _STEP_COLUMN = re.compile(rb"^.{0,4000}\bstep\b.{0,4000}$|\A.*", re.MULTILINE | re.IGNORECASE)
 _ROWS = 200  # rows for recognizing a file's framework
@@ -72,19 +69,6 @@ def without_steps(start: bytes) -> Framework | None:
     return next((each for each in frameworks().values() if each.module in packages), None)
 
 
-def unknown_metrics(read: Iterable[bytes]) -> tuple[int, bytes] | None:
-    """The first of two lines with a step number and two other numbers under equal names."""
-    seen: dict[frozenset[bytes], tuple[int, bytes]] = {}
-    for number, line in enumerate(lines_of(read), 1):
-        names = frozenset(name.lower() for name in _NAMED.findall(line[:2000]))
-        if len(names) > 2 and names & _COUNTED:
-            if names in seen:
-                return seen[names]
-            if len(seen) < _ROWS:
-                seen[names] = number, line
-    return None
-
-
 def _of_user(seen: Mapping[str, set[str]], tables: Mapping[str, Framework], names: Framework) -> Framework | None:
     """The user's table with the line forms in which one of its names was seen."""
     name = next((name for name in seen if names.known(seen[name])), None)
@@ -97,7 +81,9 @@ def _of_user(seen: Mapping[str, set[str]], tables: Mapping[str, Framework], name
     return dataclasses.replace(names, lines=form.lines, lag=max(form.lag, names.lag), ends=names.ends or ends)
 
 
-def recognize_rows(path: Path, read: Iterable[bytes], names: Framework | None = None) -> Framework | None:
+def recognize_rows(
+    path: Path, read: Iterable[bytes], names: Framework | None = None, *, text: bool = False
+) -> Framework | None:
     """The framework of a file with a row per step, by the names in its first rows; None for another file.
 
     Raises UserError for rows with a step but without any name in `names` (the user's table) or another table.
@@ -106,15 +92,16 @@ def recognize_rows(path: Path, read: Iterable[bytes], names: Framework | None = 
     numbered = False
     chunks = iter(read)
     start = next(chunks, b"")
-    for row in islice(rows(chain((start,), chunks)), _ROWS):
+    first = [*islice(rows(chain((start,), chunks), names.steps if names else ()), _ROWS)]
+    for row in first:
         seen.update(numbers(row))
         numbered = numbered or _step(row, _STEPS) is not None
     alone = {"transformers"} if seen and _is_state(start.lstrip()) else set[str]()
     found = of_names(seen, alone) if names is None else names if names.known(seen) else None
-    if found is None and numbered:
+    if found is None and numbered and not text:
         shown = ", ".join(clean(name)[:40] for name, _ in seen.most_common(8) if name not in _STEPS)
         known = "a known framework" if names is None else "--names"
-        raise UserError(f"{path} has a row per step, but too few names of {known}: {shown}", GIVE_NAMES)
+        raise Unnamed(f"{path} has a row per step, but too few names of {known}: {shown}", of_rows(first) or "")
     return found
 
 
@@ -166,8 +153,11 @@ def _step(row: Mapping[str, Any], names: Iterable[str]) -> int | None:
     return None
 
 
-def rows(read: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
-    """The rows of JSON lines, trainer_state.json, and CSV with a step column; none for other files."""
+def rows(read: Iterable[bytes], steps: Iterable[str] | None = ()) -> Iterator[Mapping[str, Any]]:
+    """The rows of JSON lines, trainer_state.json, and CSV with a step column, or one of `steps`; none for other files.
+
+    Without `steps` (None) any table of numbers has rows.
+    """
     chunks = iter(read)
     start = next(chunks, b"").lstrip()
     head = start.partition(b"\n")[0]
@@ -176,12 +166,12 @@ def rows(read: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
     elif head.startswith(b"{"):
         yield from filter(None, map(parse_object, lines_of(chain((start,), chunks))))
     else:
-        at, sign = _table(start)
+        at, sign = _table(start, steps)
         lines = lines_of(chain((start[at:],), chunks))
         yield from _cells((line.decode(errors="replace").replace("\0", "") for line in lines), sign) if sign else ()
 
 
-def _table(start: bytes) -> tuple[int, str]:
+def _table(start: bytes, steps: Iterable[str] | None) -> tuple[int, str]:
     """Offset and separator of a table with a step column; the separator is empty without one.
 
     The table starts at the file's first line or, as notebooks show it, at the first line with a framework's names.
@@ -190,9 +180,17 @@ def _table(start: bytes) -> tuple[int, str]:
         text = line[0].decode(errors="replace")
         for sign in ",\t;|" if not line.start() else "\t|":
             names = _names(text.strip("|").split(sign))
-            if len(names) > 1 and not _numbers_of_steps().isdisjoint(names) and (not line.start() or of_names(names)):
+            known = not _numbers_of_steps().isdisjoint(names) or not {*(steps or ())}.isdisjoint(names)
+            known = known if steps is not None else _has_numbers(start[line.end() :], sign, len(names))
+            if len(names) > 1 and known and (not line.start() or of_names(names)):
                 return line.start(), sign
     return 0, ""
+
+
+def _has_numbers(rest: bytes, sign: str, count: int) -> bool:
+    """Whether the next line has so many cells, and a number in the first one."""
+    cells = rest.lstrip(b"\r\n").partition(b"\n")[0].decode(errors="replace").split(sign)
+    return len(cells) == count and bool(numbers({"": cells[0]}))
 
 
 @functools.cache

@@ -19,11 +19,12 @@ from launcher.core.format import counted
 from launcher.core.progress import SILENT, Meter, Progress, unseen
 from launcher.core.tail import chunks, records
 from launcher.core.text import clean
-from launcher.metrics.frameworks import Framework, Settings, of_names
+from launcher.metrics.frameworks import Framework, Settings, is_ours, of_names
 from launcher.metrics.records import StepRecord, is_step, jsonable, parse_record
 from launcher.metrics.timing import seconds_of
 from launcher.record.layout import AttemptDir, RunDir, called, find, refuse_run
 from launcher.record.numbering import STEPS, Numbering
+from launcher.runs.watch.unnamed import Unnamed, of_lines, of_rows
 
 if TYPE_CHECKING:
     from launcher.console.counted import Counted
@@ -34,6 +35,7 @@ _NUMBER = re.compile(rb"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w.])")
 _STAMP = re.compile(rb"(20\d\d-\d\d-\d\d \d\d:\d\d:\d\d),\d{3}")
 _VERLS = re.compile(rb"ve(?:rl|RL)|step:\d{1,15} - ")
 _TEXT = bytes(range(32, 256)) + b"\a\b\t\n\v\f\r\x1b"
+_GIVE_NAMES = "name its metrics in a table: --names FILE, as docs/howto/frameworks.md shows"
 _EXPECTED = "use the console log of a run, or its metrics.jsonl"
 
 
@@ -101,7 +103,11 @@ class Log:
         from launcher.runs.watch.foreign import iterations, row_steps
 
         found = sorted(self.tracked.values(), key=lambda record: record.step)
-        framework = names or of_names({name for record in found[:_FIRST] for name in record.data})
+        seen = {name for record in found[:_FIRST] for name in record.data}
+        framework = names or of_names(seen)
+        if not (names.known(seen) if names else framework or any(map(is_ours, seen))) and found:
+            table = of_rows({"_step": record.step, **record.data} for record in found)
+            raise Unnamed(f"{self.path} has too few names of a known framework", table or "")
         if framework is None or framework.own:
             return
         self.framework, self.tracked = framework, {}
@@ -200,7 +206,7 @@ class Log:
         from launcher.runs.watch import foreign
 
         assert self.table is not None and self.rows is not None
-        return foreign.row_steps(foreign.rows(chunks(self.table, meter)), self.rows, whole=whole)
+        return foreign.row_steps(foreign.rows(chunks(self.table, meter), self.rows.steps), self.rows, whole=whole)
 
 
 @dataclass
@@ -303,7 +309,7 @@ def recognized(path: Path, names: Framework | None = None, *, text: bool = False
     log = Log(path, name=stem(path))
     if names is None and start.lstrip().startswith(b'{"') and any(map(parse_record, islice(records(path), _LOOKED))):
         return replace(log, table=path)
-    if framework := foreign.recognize_rows(path, read(), names):
+    if framework := foreign.recognize_rows(path, read(), names, text=text):
         rows = foreign.rows_of_cut(read())
         notes = [] if rows is None else [f"{path.name} is cut: {counted(rows, 'complete row')} were read"]
         return replace(log, table=path, framework=framework, rows=framework, notes=notes)
@@ -312,7 +318,7 @@ def recognized(path: Path, names: Framework | None = None, *, text: bool = False
     other = foreign.without_steps(start)
     if text and (other is not None or has_errors(read())):
         return replace(log, console=path, framework=other)
-    unknown = None if names_verl(path) else foreign.unknown_metrics(read())
+    unknown = None if names_verl(path) else of_lines(read())
     if names is None and unknown is None:
         if other is not None:
             hint = f"'ppo-tui attach {path}' waits for one; 'ppo-tui diagnose {path}' shows its errors"
@@ -321,22 +327,26 @@ def recognized(path: Path, names: Framework | None = None, *, text: bool = False
             return replace(log, console=path)
     if is_script(start):
         raise UserError(f"{path} has no output of veRL", f"'ppo-tui preset import {path}' turns a script into a preset")
+    if text:
+        raise UserError(f"{path} has no error, and no output of veRL or another known framework", _EXPECTED)
     raise _without_metrics(path, names, unknown)
 
 
-def _without_metrics(path: Path, names: Framework | None, unknown: tuple[int, bytes] | None) -> UserError:
+def _without_metrics(path: Path, names: Framework | None, unknown: tuple[int, str, str] | None) -> UserError:
     """The error for a text of unknown form; shows the line `unknown`, or the first one with several numbers."""
+    from launcher.runs.watch.foreign import rows
+
+    if names is None and (table := of_rows(rows(chunks(path), None))):
+        return Unnamed(f"{path} has rows of numbers, but too few names of a known framework", table)
     numbered = ((number, line) for number, line in enumerate(records(path), 1) if len(_NUMBER.findall(line)) > 2)
-    number, line = unknown or next(numbered, (0, b""))
-    shown = clean(line[:300].decode(errors="replace")).strip()[:60]
+    number, line = unknown[:2] if unknown else next(numbered, (0, b""))
+    shown = clean(line if isinstance(line, str) else line[:300].decode(errors="replace")).strip()[:60]
     seen = f"; line {number} has numbers: {shown}" if shown else "; no line has several numbers"
     if names is not None:
         hint = "describe its lines in the table: [[lines]], as docs/howto/frameworks.md shows"
         return NoStep(f"{path} has no line with a name of --names{seen}", hint)
-    from launcher.runs.watch import foreign
-
-    kind = NoStep if unknown is None else UserError
-    return kind(f"{path} has no output of veRL or another known framework{seen}", foreign.GIVE_NAMES)
+    what = f"{path} has no output of veRL or another known framework{seen}"
+    return Unnamed(what, unknown[2]) if unknown else NoStep(what, _GIVE_NAMES)
 
 
 def stem(path: Path) -> str:

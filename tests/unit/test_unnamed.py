@@ -1,0 +1,95 @@
+"""Files of unknown names show a table to complete; logs without a step are no errors; logs are compared."""
+
+from pathlib import Path
+
+import commands
+import pytest
+from tables import tabled
+
+from launcher.metrics.frameworks import described, user_table
+from launcher.record.layout import all_runs
+from launcher.runs.watch.log import Log, resolve
+from launcher.runs.watch.steps import steps
+from launcher.runs.watch.unnamed import Unnamed
+
+pytestmark = pytest.mark.usefixtures("home")
+
+
+def call(*words: str) -> tuple[object, str, str]:
+    """Exit code, stdout, stderr."""
+    out, err, code = commands.call(words)
+    return code or 0, out.decode(), err.decode()
+
+
+_ROWS = [(1, 0.31, 0.004), (2, 0.33, 0.005), (3, 0.35, 0.006)]
+UNNAMED = {
+    "c.csv": "time/iterations,train/return,train/kl\n" + "".join(f"{a},{b},{c}\n" for a, b, c in _ROWS),
+    "j.jsonl": "".join(f'{{"n": {a}, "train/return": {b}, "train/kl": {c}}}\n' for a, b, c in _ROWS),
+    "t.tsv": "update\ttrain/return\ttrain/kl\n" + "".join(f"{a}\t{b}\t{c}\n" for a, b, c in _ROWS),
+    "x.log": "begin\n" + "".join(f"[trainer] iter {a} train/return={b} train/kl={c}\n" for a, b, c in _ROWS),
+    "y.log": "".join(f"12:01:0{a} INFO | Update: {a} | train/return: {b} | train/kl: {c}\n" for a, b, c in _ROWS),
+}
+
+
+@pytest.mark.parametrize("name", UNNAMED)
+def test_unknown_names_have_a_table_that_is_read_back(name: str, tmp_path: Path) -> None:
+    path, names = tmp_path / name, tmp_path / "names.toml"
+    path.write_text(UNNAMED[name])
+    code, table, error = call("health", str(path))
+    assert code == 2 and "--names FILE" in error
+    assert '# {theirs = ["train/kl"], ours = "actor/kl_loss"},  # 0.004 to 0.006' in table
+    row = '# {theirs = ["train/return"], ours = ""}'
+    assert row in table
+    names.write_text(table)
+    assert call("health", str(path), "--names", str(names))[0] == 2  # nothing is chosen yet
+
+    chosen = table.replace(row, row[2:].replace('""', '"critic/score/mean"'))
+    names.write_text(chosen.replace('# {theirs = ["train/kl', '{theirs = ["train/kl'))
+
+    log = resolve(str(path), described(user_table(names)))
+    found = [(each.step, each.data["critic/score/mean"], each.data["actor/kl_loss"]) for _, each in steps(log)]
+    assert found == _ROWS
+    assert [call(command, str(path), "--names", str(names))[0] for command in ("health", "metrics")] == [0, 0]
+    assert "has no times of a step" in call("time", str(path), "--names", str(names))[2]
+
+
+def test_a_tracker_of_unknown_names_has_a_table(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    for step in (10, 20, 30):
+        log.add(step, 1.0, {"custom/return": 0.5 + step, "custom/kl": 0.1})
+
+    with pytest.raises(Unnamed) as raised:
+        log.translate(None)
+
+    names = tmp_path / "names.toml"
+    names.write_text(raised.value.table.replace('# {theirs = ["custom/kl"]', '{theirs = ["custom/kl"]'))
+    log.translate(described(user_table(names)))
+    assert {step: record.data["actor/kl_loss"] for step, record in log.tracked.items()} == {10: 0.1, 20: 0.1, 30: 0.1}
+
+
+@tabled
+def test_no_option_is_advised_that_a_command_lacks(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.log"
+    path.write_text(text)
+
+    assert "--names" not in call("diagnose", str(path))[2]
+
+
+@tabled
+def test_a_log_without_a_step_is_no_error(text: str, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.log"
+    path.write_text(text)
+
+    for command in ("health", "metrics", "time"):
+        code, shown, _ = call(command, str(path))
+        assert code == 0 and words in shown
+        assert call(command, str(path), "--json")[0] == 0
+
+
+def test_logs_are_compared_without_runs_of_them() -> None:
+    log = "tests/data/logs/{}.log.gz"
+
+    code, shown, _ = call("compare", log.format("kl-blowup"), log.format("learning"), "--plain")
+
+    assert code == 0 and "kl-blowup.log.gz  learning.log.gz" in shown
+    assert not all_runs()
