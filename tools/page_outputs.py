@@ -11,7 +11,7 @@ Comments before the two say more:
     <!-- show: 3 | MEMORY 5 | -1 -->    the first three lines, five from the first with `MEMORY`, the last
     <!-- logs: learning -->             recorded logs for the whole page, which also has the blocks that it calls `FILE`
 
-⋮ stands for lines that are left out.
+⋮ stands for lines that are left out, and for the rest of a line of more than 100 columns; a fix is wrapped.
 """
 
 import argparse
@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -32,7 +33,7 @@ from console_logs import stored
 from doc_pages import DOCS, PAGES, README, ROOT, Block, blocks
 
 RUN_IN = ("index.md", "start", "howto", "tutorials")
-CUT = "⋮"
+CUT, WIDE = "⋮", 100
 PROGRESS = "checking: "  # lines of a preflight that are out of date when it has ended
 ARCHIVES = ("gpu/runs", "gpu/list-numbers", "gpu/sums", "stalls/reward-run")
 RECORDED = [ROOT / "tests/data" / f"{name}.tar.xz" for name in ARCHIVES]
@@ -72,6 +73,9 @@ class Shown:
 
     def cut(self, printed: list[str]) -> list[str]:
         """The lines on the page, out of the printed ones."""
+        return [piece for line in self._kept(printed) for piece in fitted(line)]
+
+    def _kept(self, printed: list[str]) -> list[str]:
         if "show" not in self.block.marks:
             return printed
         kept, end = [], 0
@@ -90,12 +94,20 @@ class Shown:
         return normal(lines, numbers=bool({"toy", "numbers"} & set(self.block.marks)))
 
 
+def fitted(line: str) -> list[str]:
+    """The line as wide as a page: a fix on several lines, of another one its beginning."""
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    if line.lstrip().startswith("fix:"):
+        return textwrap.wrap(line, WIDE, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return [line if len(line) <= WIDE else f"{line[: WIDE - 1]}{CUT}"]
+
+
 def normal(lines: list[str], *, numbers: bool) -> list[str]:
-    """Lines without ids, dates and times and, with `numbers`, without all other numbers."""
+    """Lines without ids, dates and times and, with `numbers`, without other numbers; of a cut line its beginning."""
     found = [" ".join(line.split()) for line in lines]
     for pattern, word in [*_CHANGES, *[_NUMBERS] * numbers]:
         found = [re.sub(pattern, word, line) for line in found]
-    return found
+    return [line[: WIDE // 2] if line.endswith(CUT) else line for line in found]
 
 
 def shown(page: Path) -> Iterator[Shown]:

@@ -91,7 +91,7 @@ def signs() -> str:
         for binding in bindings(page):
             if binding.key_display:
                 row = found.setdefault((binding.key_display, binding.tooltip), {})
-                row[page_name(page)] = None
+                row |= dict.fromkeys(page_name(page).split(", "))
     rows = [(code(sign), cell(meaning), ", ".join(having)) for (sign, meaning), having in sorted(found.items())]
     return table(("key", "meaning", "pages"), rows)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import matrix
+import page_about
 import page_fields
 import page_frameworks
 import page_json
@@ -20,6 +21,8 @@ DOCS = Path(__file__).parents[1] / "docs"
 PART = re.compile(r"(<!-- begin ([\w-]+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 
 PARTS: dict[str, Callable[[], str]] = {
+    "tagline": page_about.tagline,
+    "checkout": page_about.checkout,
     "commands": page_program.commands,
     "keys": page_program.keys,
     "settings": page_program.settings,
@@ -63,13 +66,20 @@ def filled(text: str) -> str:
     return PART.sub(lambda found: f"{found[1]}\n{PARTS[found[2]]().strip()}\n\n{found[3]}", text)
 
 
+WRITERS = (
+    (filled, list(pages())),
+    (page_about.settings, [DOCS.with_name("pyproject.toml"), DOCS.with_name("zensical.toml")]),
+)
+
+
 def main() -> None:
     page_program.write_words()
-    for page in pages():
-        before = page.read_text("utf-8")
-        if (now := filled(before)) != before:
-            page.write_text(now, "utf-8")
-            print(page.relative_to(DOCS.parent))
+    for write, files in WRITERS:
+        for file in files:
+            before = file.read_text("utf-8")
+            if (now := write(before)) != before:
+                file.write_text(now, "utf-8")
+                print(file.relative_to(DOCS.parent))
 
 
 if __name__ == "__main__":

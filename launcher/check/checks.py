@@ -151,14 +151,15 @@ def refused(
     wrong: UserError, key: str | None = None, works: Callable[[Spec, Any], bool] = lambda _, __: True
 ) -> Finding:
     """The finding of a preset or setting that could not be read or launched; `works` accepts the offered values."""
-    fix = Fix(wrong.hint or "remove it, or set it to an allowed value")
+    message, fix = wrong.message, Fix(wrong.hint or "remove it, or set it to an allowed value")
     spec = FIELDS.get(wrong.name) if isinstance(wrong, WrongValue) else None
     if isinstance(wrong, WrongValue) and spec is not None:
         key = key or spec.key or spec.name
         value = suggested_value(spec, wrong.value, functools.partial(works, spec), wrong.below)
         if value is not None:
+            message += f"; use {spec.allowed}" if wrong.hint else ""
             fix = Fix(f"set {wrong.shown} to {hydra.quote(value)}, or remove it")
-    return found("PRESET", message=wrong.message, keys=(key,) if key else (), fixes=[fix])
+    return found("PRESET", message=message, keys=(key,) if key else (), fixes=[fix])
 
 
 def refusals(draft: Draft, error: UserError) -> list[Finding]:

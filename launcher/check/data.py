@@ -15,8 +15,8 @@ from launcher.check.finding import Finding, Words, found
 from launcher.check.row_rules import Rows
 from launcher.check.subject import Subject
 from launcher.core import paths
-from launcher.core.files import beside, cache, foreign, read_json
-from launcher.core.text import clean, did_you_mean
+from launcher.core.files import cache, foreign, near_file, read_json
+from launcher.core.text import clean, did_you_mean, perhaps
 from launcher.estimate import models
 from launcher.verl.config import MODEL_PATH
 
@@ -119,8 +119,7 @@ def _file(subject: Subject, key: str, file: str) -> Finding | None:
         parts = [part.strip() for part in str(subject.get(key)).split(",")]
         return found("P28.comma", file=file, key=key, parts=",".join(parts))
     if not path.is_file():
-        siblings = beside(path)
-        hint = did_you_mean(path.name, siblings) if siblings else f" (the folder {path.parent} does not exist)"
+        hint = perhaps(near_file(path)) if path.parent.is_dir() else f" (the folder {path.parent} does not exist)"
         command = "ppo-tui data gsm8k" if "gsm8k" in file.lower() else "ppo-tui data"
         return found("P28.missing", file=file, key=key, hint=hint, command=command)
     if path.suffix not in suffixes:

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from launcher.check.finding import Finding, found
-from launcher.core.files import beside
+from launcher.core.files import near_file
 from launcher.core.format import gib
-from launcher.core.text import clean, did_you_mean
+from launcher.core.text import clean, did_you_mean, perhaps
 from launcher.estimate import models
 
 TIMEOUT = 5.0  # seconds for the hub's answer
@@ -65,7 +65,7 @@ def _nowhere(name: str, key: str) -> Finding:
     if path.is_file():
         return found("MODEL-4.file", name=name, key=key)
     if name.startswith(("/", "~", ".")) or name.count("/") > 1:
-        return found("MODEL-4.missing", name=name, near=did_you_mean(path.name, beside(path)), key=key)
+        return found("MODEL-4.missing", name=name, near=perhaps(near_file(path)), key=key)
     return found("MODEL-4.name", name=name, key=key)
 
 

@@ -25,6 +25,7 @@ from launcher.cli.output import (
     find,
     left_within,
     pasted_text,
+    put_json,
     put_result,
     put_run,
     put_table,
@@ -162,6 +163,7 @@ def stop(
     run: Run,
     wait: Annotated[bool, typer.Option("--wait", help="Return when all processes of the run have ended.")] = False,
     by: Annotated[str, typer.Option(metavar="NAME", help="Who requests the stop, for the record.")] = "user",
+    json: Json = False,
 ) -> None:
     """Stop a run with its driver, Ray and the rollout engine."""
     from launcher.runs.act.stop import cancel_retry
@@ -170,17 +172,19 @@ def stop(
 
     target = layout.find(run)  # without a note: of several runs of that name none is meant
     before = ended(target)
-    if not before.going:
+    state, left = before.state, list[int]()
+    if before.going:
+        state = ask(target, by=by, wait=wait, narrate=say)
+        say(f"stopping run {target.id}" if state in ALIVE and not wait else f"run {target.id} is {state}")
+        left = run_processes(target.read_id()) if wait else left
+    else:
         waits = cancel_retry(target, before)
-        say(f"run {target.id} is not running (state: {before.state})" + ("; cancelled its retry" if waits else ""))
-        return
-    state = ask(target, by=by, wait=wait, narrate=say)
-    asked = state in ALIVE and not wait
-    say(f"stopping run {target.id}" if asked else f"run {target.id} is {state}")
-    left = run_processes(target.read_id()) if wait else []
+        say(f"run {target.id} is not running (state: {state})" + ("; cancelled its retry" if waits else ""))
     if left:
         say(f"processes of the run that could not be ended: {', '.join(map(str, left))}")
-    if left or (wait and (state in ALIVE or state == "lost")):  # or a job whose cluster did not answer
+    if json:
+        put_json({"run": target.id, "state": state, "left": left})
+    if left or (before.going and wait and (state in ALIVE or state == "lost")):  # or a job whose cluster did not answer
         raise typer.Exit(1)
 
 

@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from launcher.cli.output import say
+from launcher.core.about import documentation
 from launcher.core.errors import UserError
 from launcher.core.files import open_folders
 from launcher.core.tables import tables_of
@@ -24,14 +25,6 @@ WRITING = {
     "ppo-tui data": "toy",
 }
 """Per group, the commands that write into our folders."""
-
-# What an option takes, by the kind of pydantic's error
-_ALLOWED = {
-    "int_parsing": "a whole number",
-    "float_parsing": "a number",
-    "less_than_equal": "a number of at most {le}",
-    "greater_than_equal": "a number of at least {ge}",
-}
 
 
 @functools.cache
@@ -52,7 +45,7 @@ def _write_examples(path: str, ctx: Any, formatter: Any) -> None:
             if name == path:
                 formatter.write("\n  Examples:\n" + "".join(f"    {line}\n" for line in row["examples"]))
             if name == path or name.startswith(f"{path} "):
-                formatter.write(f"\n  Documentation: docs/{row['page']}.md\n")
+                formatter.write(f"\n  Documentation: {documentation(row['page'])}\n")
                 return
 
 
@@ -91,6 +84,7 @@ class Commands(TyperGroup):
                 param.display_type = lambda ctx: ""  # Typer writes a Python type, which means nothing to users
             if param.metavar is None and not getattr(param, "is_flag", False):
                 param.metavar = param.name.upper()
+            param._get_number_range_help_str = lambda param=param: _range(param).strip()
         pieces = type(command).collect_usage_pieces
         command.collect_usage_pieces = lambda ctx: [piece.translate(_BRACES) for piece in pieces(command, ctx)]
         command.format_epilog = partial(_write_examples, f"{ctx.command_path} {name}".partition(" ")[2])
@@ -133,9 +127,9 @@ def wrong_use(error: typer.TyperException) -> UserError:
     if parameter is not None:
         name, explained = _name(parameter), f"'{path} --help' explains {_name(parameter)}"
         refused = next(iter(getattr(error.__cause__, "errors", list)()), None)  # pydantic's, whose words have no value
-        if refused is None or refused["type"] not in _ALLOWED:
+        if refused is None:
             return UserError(f"{name}: {_lower(error.message)}", explained)
-        allowed = _ALLOWED[refused["type"]].format(**refused.get("ctx", {}))
+        allowed = "a number" if refused["type"].startswith("float") else f"a whole number{_range(parameter)}"
         return UserError(f"{name} {refused['input']} is not allowed", f"use {allowed}; {explained}")
     return _shown(error, _use(path, params))
 
@@ -168,6 +162,12 @@ def _use(path: str, params: list[Any]) -> str:
 def _name(parameter: Any) -> str:
     """`--to` for an option, `RUN` for an argument."""
     return str(parameter.opts[0] if parameter.param_type_name == "option" else _value(parameter))
+
+
+def _range(parameter: Any) -> str:
+    """` from 1 to 64`, ` of at least 1`, or nothing."""
+    least, most = parameter.min, parameter.max
+    return "" if least is None else f" of at least {least}" if most is None else f" from {least} to {most}"
 
 
 def _value(parameter: Any) -> str:

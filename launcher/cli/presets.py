@@ -10,8 +10,8 @@ from launcher.cli.output import Json, Preset, Settings, Yes, confirm, put, put_j
 from launcher.cli.parsing import group
 from launcher.cli.screen import ScreenRequest, on_terminal
 from launcher.core.errors import UserError, of_file, of_writing
-from launcher.core.files import beside, write_atomic
-from launcher.core.text import near_hint
+from launcher.core.files import near_file, write_atomic
+from launcher.core.text import hint_of
 
 app = group("List, show, edit, copy, import and export presets.")
 
@@ -183,7 +183,7 @@ def import_(
         try:
             text = file.read_bytes().decode("utf-8", "replace")
         except OSError as error:
-            raise of_file(f"cannot read {file}", error, near_hint(file.name, beside(file))) from None
+            raise of_file(f"cannot read {file}", error, hint_of(near_file(file))) from None
     wanted = name or Path(script).stem
     if target(wanted).exists():
         raise UserError(f"preset '{wanted}' already exists", f"choose another name: --name {free_name(wanted)}")

@@ -118,7 +118,7 @@ def sweep(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Queue a run for every combination of values and seeds. A CRITICAL check ends a run."""
+    """Queue a run per combination of values and seeds. CRITICAL NUM-1, ERR-1, KL-1, SIG-1 or REW-1 ends a run."""
     from launcher.runs.act import queue_runner as core
 
     tag = tag.removeprefix("#") if tag is not None else f"sweep-{secrets.token_hex(2)}"

@@ -22,13 +22,14 @@ from launcher.cli.output import find, put, put_json, put_table, put_text, say
 from launcher.cli.parsing import Commands, wrong_use
 from launcher.cli.samples import samples
 from launcher.cli.screen import Screen, Served
+from launcher.core.about import ABOUT
 from launcher.core.errors import UserError
 from launcher.core.tables import read_tables
 
 app = typer.Typer(
     cls=Commands,
     name="ppo-tui",
-    help="Train language models with PPO on veRL over SSH: presets, launch, dashboard, health.",
+    help=f"{ABOUT['tagline']}.",
     no_args_is_help=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -58,13 +59,17 @@ def root(
         raise UserError("--host must be the first option", "use 'ppo-tui --host HOST ...'")
     ctx.obj.ask_for({"mouse": mouse, "theme": theme, "ascii": ascii_only or None})
     if version:
-        from importlib.metadata import version as installed
-
-        python = sys.version.split()[0]
-        print(f"ppo-tui {installed('ppo-tui')} (Textual {installed('textual')}, Python {python})")
+        version_()
         raise typer.Exit
     if ctx.invoked_subcommand is None:
         raise typer.Exit(ctx.obj.open())
+
+
+def version_() -> None:
+    """Print the version."""
+    from importlib.metadata import version
+
+    print(f"ppo-tui {version('ppo-tui')} (Textual {version('textual')}, Python {sys.version.split()[0]})")
 
 
 def serve(
@@ -93,7 +98,7 @@ def mcp(
     serve_agent(write=write)
 
 
-def completion(shell: Annotated[str, typer.Argument(metavar="bash|zsh|fish")]) -> None:
+def completion(shell: Annotated[str, typer.Argument(metavar="bash|zsh|fish", help="The shell.")]) -> None:
     """Print the completion script of a shell. Its first lines show where to save it."""
     from launcher.cli.completion import SCRIPTS
 
@@ -115,7 +120,10 @@ def schema(
         put_table([("COMMAND", "OBJECTS"), *((name, ", ".join(objects)) for name, objects in printed().items())])
 
 
-def help_(ctx: typer.Context, topic: Annotated[list[str] | None, typer.Argument(metavar="TOPIC")] = None) -> None:
+def help_(
+    ctx: typer.Context,
+    topic: Annotated[list[str] | None, typer.Argument(metavar="TOPIC", help="A name, or words to search for.")] = None,
+) -> None:
     """Print or search the reference: rules, fields, causes."""
     from launcher.topics import hits, listed, text_of
 
@@ -145,6 +153,7 @@ for command in (
     app.command(command.__name__.rstrip("_"))(command)
 app.command("list")(report.list_runs)
 app.command(hidden=True)(mcp)
+app.command("version", hidden=True)(version_)
 app.command(hidden=True, context_settings={"ignore_unknown_options": True})(schema)
 for name, commands in (("queue", queueing), ("preset", presets), ("data", data), ("config", config)):
     app.add_typer(commands.app, name=name)

@@ -174,7 +174,7 @@ def _one_line(text: str) -> str:
     return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}…"
 
 
-def delete(run: Run, yes: Yes = False) -> None:
+def delete(run: Run, yes: Yes = False, json: Json = False) -> None:
     """Delete a run and its checkpoints."""
     from launcher.runs.act.removal import check
     from launcher.runs.act.removal import delete as remove
@@ -185,6 +185,8 @@ def delete(run: Run, yes: Yes = False) -> None:
     confirm(f"Delete run {target.id} ({target.path}) and its checkpoints?", yes, f"deleting run {target.id}")
     remove(target)
     say(f"deleted run {target.id}")
+    if json:
+        put_run(target, json)
 
 
 def clean(

@@ -1,11 +1,13 @@
 """Writes files so that a kill at any time leaves a readable file; a read-only process changes none."""
 
 import contextlib
+import difflib
 import errno
 import functools
 import grp
 import os
 import pwd
+import re
 import shutil
 import stat
 import sys
@@ -18,10 +20,11 @@ import orjson
 
 from launcher.core.errors import UserError
 from launcher.core.paths import cache_dir, presets_dir, queue_dir, runs_dir
-from launcher.core.text import near_hint
+from launcher.core.text import hint_of
 
 READ_ONLY = "PPO_TUI_READ_ONLY"
 """Environment variable of a read-only process, such as `ppo-tui mcp` starts for a reading tool."""
+_ENDING = re.compile(r"(\.[a-z]\w*)+$")
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _CHANGES = tuple(
     f"os.{name}" for name in ("chm", "cho", "link", "mkd", "re", "rmd", "setx", "symlink", "trunc", "utime")
@@ -215,10 +218,11 @@ def size(path: Path) -> int:
     return total
 
 
-def beside(path: Path) -> list[str]:
-    """Names in a path's folder, without names whose extension is the given name."""
-    names = [entry.name for entry in path.parent.glob("*")] if path.parent.is_dir() else []
-    return [name for name in names if not name.endswith(f".{path.name}")]
+def near_file(path: Path) -> str | None:
+    """The name in the folder of a path that it probably misspells, whatever their endings; None if none is similar."""
+    names = {_ENDING.sub("", entry.name): entry.name for entry in path.parent.glob("*")}
+    near = difflib.get_close_matches(_ENDING.sub("", path.name), names, n=1, cutoff=0.8)
+    return names[near[0]] if near else None
 
 
 def require_file(path: Path, place: str = "", hint: str = "") -> None:
@@ -229,7 +233,7 @@ def require_file(path: Path, place: str = "", hint: str = "") -> None:
         raise UserError(f"{path} is a folder", "name a file", place)
     if os.path.exists(path):  # noqa: PTH110 (never raises)
         raise UserError(f"{path} is a device or pipe, not a file", "save its content as a file", place)
-    raise UserError(f"file not found: {path}", near_hint(path.name, beside(path), hint or "check the path"), place)
+    raise UserError(f"file not found: {path}", hint_of(near_file(path), hint or "check the path"), place)
 
 
 class Appender:

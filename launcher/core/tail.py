@@ -95,10 +95,7 @@ def lines_of(read: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def chunks(path: Path, meter: Meter = SILENT) -> Iterator[bytes]:
-    """The bytes of a log in pieces, as UTF-8 without a byte order mark; empty for a missing file, without a gap.
-
-    PowerShell's `>` and Tee-Object write UTF-16.
-    """
+    """Pieces of a log as UTF-8 (PowerShell writes UTF-16), without byte order mark and gap; none of a missing file."""
     try:
         with path.open("rb") as raw:
             packed = raw.peek(2).startswith(b"\x1f\x8b")  # the name does not show compression
@@ -122,6 +119,13 @@ def chunks(path: Path, meter: Meter = SILENT) -> Iterator[bytes]:
         return
     except (OSError, EOFError, zlib.error) as error:
         raise of_file(f"cannot read {path}", error) from None
+
+
+def last_text(path: Path, size: int) -> str:
+    """The last bytes of a file, at most `size`, as text. Raises OSError."""
+    with path.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - size))
+        return file.read().decode(errors="replace")
 
 
 def utf16(first: bytes) -> str | None:

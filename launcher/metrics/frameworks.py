@@ -11,6 +11,7 @@ from dataclasses import MISSING, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from launcher.core.about import documentation
 from launcher.core.errors import UserError, of_file
 from launcher.core.tables import read_tables, record
 from launcher.core.text import hint_of, nearest
@@ -316,7 +317,7 @@ def user_table(path: Path) -> Settings:
         if ours and (f"{ours}/mean" in known or (ours not in known and describe(ours).meaning == UNKNOWN)):
             mean = f"{ours}/mean" if f"{ours}/mean" in known else None
             near = mean or nearest(ours, meanings(known)) or nearest(ours, examples())
-            hint = hint_of(near, "docs/reference/metrics.md lists them")
+            hint = hint_of(near, f"see '{documentation('reference/metrics')}'")
             raise UserError(f"--names {path}: row {number} of metrics: {name_.ours!r} is not a metric of veRL", hint)
     return table
 

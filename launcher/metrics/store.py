@@ -231,6 +231,12 @@ class SeriesStore:
         """The first logged series among several names of a metric."""
         return next(((key, self._series[key]) for key in keys if key in self._series), None)
 
+    def finite(self, step: int, *keys: str) -> float | None:
+        """The finite value at a step under the first logged name of a metric."""
+        found = self.first_of(*keys)
+        value = found[1].at(step) if found else None
+        return value if value is not None and math.isfinite(value) else None
+
     @property
     def last_step(self) -> int | None:
         return self.steps[-1] if self.steps else None

@@ -1,6 +1,5 @@
 """Step time by parts, from the names of its stages (launcher/timing/stages.toml), and the remaining time."""
 
-import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -75,17 +74,10 @@ def usual_split(store: SeriesStore) -> Split | None:
 
 def _split(store: SeriesStore, step: int) -> Split | None:
     """The split of one step; None if its total or all parts are missing."""
-    timed = store.first_of(*STEP)
-    whole = timed[1].at(step) if timed else None
-    if whole is None or not math.isfinite(whole):
+    whole = store.finite(step, *STEP)
+    if whole is None:
         return None
-    parts = {part: sum(_seconds(store, name, step) for name in names) for part, names in PARTS}
+    parts = {part: sum(store.finite(step, f"timing_s/{name}") or 0.0 for name in names) for part, names in PARTS}
     if not any(parts.values()):
         return None  # a validation, or a version that logs no times
     return Split({**parts, OTHER: max(whole - sum(parts.values()), 0.0)})
-
-
-def _seconds(store: SeriesStore, name: str, step: int) -> float:
-    series = store.get(f"timing_s/{name}")
-    value = series.at(step) if series else None
-    return value if value is not None and math.isfinite(value) else 0.0

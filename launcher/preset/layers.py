@@ -322,5 +322,5 @@ def near_name(name: str) -> str | None:
 
 def _hint(name: str) -> str:
     """A hint with the probable name, otherwise with the place of the list."""
-    listed = f"use one of {', '.join(MAPPINGS)}"
+    listed = f"use one of {', '.join(ORDER)}"
     return hint_of(near_name(name)) or (LISTED if name.rpartition(".")[0] in GROUPS else listed)

@@ -79,7 +79,7 @@ class ProcessId(Record):
         if not self.here:
             return False
         if self.ticks is not None:
-            stat = _stat(self.pid)
+            stat = stat_fields(self.pid)
             return stat[19:20] == [b"%d" % self.ticks] and stat[0] != b"Z"
         import psutil
 
@@ -93,12 +93,12 @@ class ProcessId(Record):
 def _ticks(pid: int) -> int | None:
     """Clock ticks from the boot to the start of a process."""
     try:
-        return int(_stat(pid)[19])
+        return int(stat_fields(pid)[19])
     except (ValueError, IndexError):
         return None
 
 
-def _stat(pid: int) -> list[bytes]:
+def stat_fields(pid: int | str) -> list[bytes]:
     """The fields of /proc/PID/stat from the state (R, S, Z, ...) on; empty without any."""
     try:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()  # the name before it may hold blanks

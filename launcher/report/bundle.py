@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import itertools
 import re
@@ -16,6 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from launcher.core.errors import UserError, of_writing
 from launcher.core.files import write_atomic
+from launcher.core.tail import last_text
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
 from launcher.record.ray_session import RaySession
@@ -151,17 +153,9 @@ def _ray(facts: Facts) -> Iterator[str]:
     yield f"session: {Path(session.path).name if session else 'not recorded'}"
     for line in deque(filter(_RAY.search, facts.lines()), maxlen=_RAY_LINES):
         yield line[:LINE]
-    for name in _RAY_LOGS if session is not None and session.left else ():
-        text = _tail(Path(session.path) / "logs" / name) if session else ""
-        if text.strip():
-            yield f"\n## {name}\n"
-            yield text
-
-
-def _tail(path: Path) -> str:
-    try:
-        with path.open("rb") as stream:
-            stream.seek(max(0, stream.seek(0, 2) - _LOG_TAIL))
-            return stream.read().decode(errors="replace")
-    except OSError:
-        return ""
+    if session is None or not session.left:
+        return
+    for name in _RAY_LOGS:
+        with contextlib.suppress(OSError):
+            if (text := last_text(Path(session.path) / "logs" / name, _LOG_TAIL)).strip():
+                yield from (f"\n## {name}\n", text)

@@ -260,15 +260,12 @@ def _configuration(console: Iterable[bytes], framework: Framework | None) -> Eff
 
 def rough(series: SeriesStore, step: int) -> dict[str, float]:
     """Seconds per stage of a step by veRL's timers; empty if not logged."""
-    timed = series.first_of(*WHOLE)
-    whole = timed[1].at(step) if timed else None
-    if whole is None or not math.isfinite(whole):
+    whole = series.finite(step, *WHOLE)
+    if whole is None:
         return {}
     found: dict[str, float] = {}
     for name, stage in OF_TIMER.items():
-        one = series.get(f"timing_s/{name}")
-        value = one.at(step) if one else None
-        if value is not None and math.isfinite(value):
+        if (value := series.finite(step, f"timing_s/{name}")) is not None:
             found[stage] = found.get(stage, 0.0) + value
     inside = sum(seconds for stage, seconds in found.items() if stage != "validation")
     found[OTHER] = found.get(OTHER, 0.0) + max(whole - inside, 0.0)

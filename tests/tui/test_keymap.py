@@ -15,7 +15,7 @@ from valid_json import validate
 
 from launcher.core.paths import settings_file
 from launcher.settings import Key
-from tui.kit.keymap import bindings, checked, commands
+from tui.kit.keymap import bindings, checked, commands, page_name
 from tui.kit.keys import KEYS, LETTERS, MENU, TOGETHER
 
 TERMINAL_KEYS = {"ctrl+b", "ctrl+a", "ctrl+s", "ctrl+q"}  # tmux, screen, flow control
@@ -31,6 +31,7 @@ def test_the_table_has_the_keys_of_every_class_and_which_work_together():
     screens = {page_of(owner): pages_beside(owner) for owner in owners() if issubclass(owner, Screen)}
     assert {page: beside for page, beside in screens.items() if beside} == {k: set(v) for k, v in TOGETHER.items()}
     for owner in owners():
+        assert getattr(owner, "PAGE_NAME", "") in ("", page_name(page_of(owner))), owner
         for binding in bindings(page_of(owner)):
             name = binding.action.partition("(")[0]
             assert name.startswith("app.") or hasattr(owner, f"action_{name}"), (owner, name)

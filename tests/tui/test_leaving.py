@@ -125,9 +125,9 @@ async def test_the_way_back_ends_at_the_list(make, warned):
 async def test_a_key_that_does_nothing_here_says_why(make, warned):
     async with make.open(warned) as user:
         for key, why in (
-            ("Q", "Q (queue) does nothing here; it works in: list, launch"),
+            ("Q", "Q (queue) does nothing here; it works in: Runs, Launch"),
             ("R", "No preset is recorded"),
-            ("w", "w (save) does nothing here; it works in: editor"),
+            ("w", "w (save) does nothing here; it works in: Editor"),
         ):
             await user(key, lambda why=why: user.message == why)
 

@@ -22,6 +22,7 @@ def test_wrong_use_is_an_error_and_a_hint_on_stderr_and_exit_2(in_process, tmp_p
     (tmp_path / "binary.log").write_bytes(bytes(range(256)))
     (tmp_path / "empty.sh").touch()
     (tmp_path / "there.csv").write_text("mine")
+    (tmp_path / "odd.yaml").write_text("b: 1\n")
     (tmp_path / "broken.yaml").write_text("actor: {lr: 1e-6\nmodel: [")
     before = sorted({*tmp_path.iterdir(), tmp_path / "home"})
     done = in_process(*(each.replace("LOGS", str(LOGS)) for each in words))
@@ -57,7 +58,7 @@ def test_chosen_keys_keep_nan_as_a_word(in_process: Command) -> None:
 
 def test_a_group_of_commands_alone_tells_its_help(in_process: Command) -> None:
     told = in_process("data").stderr
-    assert told.startswith("Usage: ppo-tui data ") and "\n  Documentation: docs/" in told
+    assert told.startswith("Usage: ppo-tui data ") and "\n  Documentation: ppo-tui help tutorials/" in told
 
 
 def test_the_verdict_of_health_comes_first_and_a_finished_run_is_told_once(in_process: Command) -> None:
@@ -83,7 +84,8 @@ def test_delete_asks_where_it_can_and_refuses_where_it_cannot(in_process: Comman
     imported = json.loads(in_process("import", str(LOGS / "nan.log.gz"), "--json").stdout)
     refused = in_process("delete", "last")
     assert refused.returncode == 2 and "--yes" in refused.stderr and Path(imported["dir"]).exists()
-    assert in_process("delete", "last", "--yes").returncode == 0 and not Path(imported["dir"]).exists()
+    deleted = in_process("delete", "last", "--yes", "--json")
+    assert json.loads(deleted.stdout) == imported and not Path(imported["dir"]).exists()
 
 
 def test_escapes_in_a_log_do_not_reach_the_terminal(in_process: Command, tmp_path: Path) -> None:
@@ -164,7 +166,9 @@ def test_a_folder_named_presets_on_the_python_path_is_not_ours(ppo_tui: Command,
 
 def test_stop_says_what_it_did(ppo_tui: Command) -> None:
     run = ppo_tui("demo", str(LOGS / "cpu-toy.log.gz"), "--speed", "1", "--detach").stdout.strip()
-    said = [ppo_tui("stop", run, *words).stderr for words in ([], ["--wait"], [])]
+    done = [ppo_tui("stop", run, *words, "--json") for words in ([], ["--wait"], [])]
+    said = [each.stderr for each in done]
+    assert json.loads(done[2].stdout) == {"run": run, "state": "stopped", "left": []}
     assert said[0] == f"stopping run {run}\n"
     assert said[1] in (f"run {run} is stopped\n", f"run {run} is not running (state: stopped)\n")
     assert said[2] == f"run {run} is not running (state: stopped)\n"

@@ -122,5 +122,5 @@ def test_help_has_groups_examples_and_whole_summaries() -> None:
     assert "Watch:" in top and "Judge and fix:" in top
     assert "..." not in top.replace("[ARGS]...", "")
     shown = call(["check", "--help"])[0].decode()
-    assert "Examples:\n    ppo-tui check gsm8k" in shown and "\n  Documentation: docs/howto/" in shown
+    assert "Examples:\n    ppo-tui check gsm8k" in shown and "\n  Documentation: ppo-tui help howto/pitfalls" in shown
     assert "<str>" not in shown

@@ -10,10 +10,13 @@ from xml.etree import ElementTree
 
 import pytest
 import screenshot
+import tomllib
 import yaml
 from cast_svg import Frame, animated
 from casts import recorded
+from commands import call
 from doc_pages import ALL, DOCS, PAGES, README, ROOT, anchors, blocks, commands, links, name, prose
+from page_about import settings
 from page_outputs import follow, normal, shown, with_commands
 from page_program import tree
 from page_wrong import measured
@@ -24,6 +27,7 @@ from terminal_cells import Cell
 from launcher.check.finding import variants
 from launcher.cli.parsing import examples
 from launcher.console.causes import catalogue
+from launcher.core.about import ABOUT
 from launcher.core.tables import read_tables
 from launcher.health.catalogue import rules
 from launcher.preset.files import recipes, shipped
@@ -40,18 +44,41 @@ def nightly(pages: Iterable[Path], *inputs: str, **every: int) -> list[Any]:
 ON_THE_TOY = nightly(page for page in with_commands() if any(each.on_toy for each in shown(page)))
 DRAWN = {"svg", "title", "style", "rect", "g", "text", "path"}
 DATA = ROOT / "tests" / "data"
+PROJECT, SITE = ROOT / "pyproject.toml", ROOT / "zensical.toml"
 GROUPS = {"data", "preset", "config"}
 LONGEST = 700  # words of a guide, without outputs, generated parts and comments
 
 
-@pytest.mark.parametrize("page", [page for page in (README, *PAGES) if parts(page.read_text("utf-8"))], ids=name)
+GENERATED = [page for page in (README, *PAGES) if parts(page.read_text("utf-8"))]
+
+
+@pytest.mark.parametrize("page", [*GENERATED, PROJECT, SITE], ids=name)
 def test_generated_parts_are_up_to_date(page: Path) -> None:
     text = page.read_text("utf-8")
-    assert text == filled(text), "make pages"
+    assert text == (settings if page.suffix == ".toml" else filled)(text), "make pages"
 
 
 def test_every_generated_part_has_a_place() -> None:
-    assert sorted(part for page in (README, *PAGES) for part in parts(page.read_text("utf-8"))) == sorted(PARTS)
+    assert {part for page in GENERATED for part in parts(page.read_text("utf-8"))} == set(PARTS)
+
+
+@pytest.mark.parametrize("address", ["", "https://github.com/owner/name"])
+def test_one_setting_brings_the_address_to_all_places(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ABOUT, "repository", address)
+    project = tomllib.loads(settings(PROJECT.read_text("utf-8")))["project"]
+    assert project.get("urls", {}).get("Repository", "") == address
+    site = tomllib.loads(settings(SITE.read_text("utf-8")))["project"]
+    assert (site["site_url"], project["description"]) == (
+        "https://owner.github.io/name/" if address else "",
+        site["site_description"],
+    )
+    assert (f"git clone {address}`" in filled(README.read_text("utf-8"))) == bool(address)
+    shown = call(["stop", "--help"])[0].decode()
+    assert (
+        (f"Documentation: {address}/blob/main/docs/" in shown)
+        == ("ppo-tui help explanation" not in shown)
+        == bool(address)
+    )
 
 
 @pytest.mark.parametrize("page", sorted((DOCS / "howto").iterdir()), ids=name)

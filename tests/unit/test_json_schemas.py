@@ -43,6 +43,8 @@ COMMANDS = [
     ["preset", "show", "toy-cpu"],
     ["preset", "import", "train.sh"],
     ["clean", "--dry-run"],
+    ["stop", RUN],
+    ["delete", OTHER, "--yes"],
     ["config", "alerts"],
     *([name, LOG] for name in ("import", "metrics", "health", "diagnose", "time")),
 ]

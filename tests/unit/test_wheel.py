@@ -18,6 +18,8 @@ from tables import tabled
 from terminal import Terminal
 from waiting import PATIENCE, wait_until
 
+from launcher.cli.parsing import examples
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
@@ -25,6 +27,7 @@ PACKAGES = ("launcher", "tui", "presets")
 MODULE = "ppo_tui.py"
 DECOY = "raise RuntimeError('a folder of the user hides ours')\n"
 GENERATED = shutil.ignore_patterns("__pycache__")
+NAMED = {"howto/frameworks", "reference/metrics"}  # in hints of errors
 LOG = ROOT / "tests" / "data" / "logs" / "cpu-toy.log.gz"
 
 
@@ -107,6 +110,14 @@ def test_the_core_answers_without_torch_and_verl(stranger: Path) -> None:
     assert "toy-cpu" in call(stranger, "preset", "list").stdout
     done = call(stranger, "preset", "list", "--recipes")
     assert done.returncode == 0 and "dapo" in done.stdout, done.stderr
+
+
+def test_the_documentation_that_help_and_errors_name_can_be_printed(stranger: Path) -> None:
+    pages = {row["page"] for rows in examples().values() for row in rows.values()} | NAMED
+    script = f"from launcher.topics import text_of\nfor page in {pages}: print(text_of(page))"
+    done = call(stranger.with_name("python"), "-c", script)
+    assert done.returncode == 0 and done.stdout.count("(guide)") == len(pages), done.stderr
+    assert "howto/pitfalls (guide)" in call(stranger, "help", "howto/pitfalls").stdout
 
 
 @pytest.mark.nightly("pyproject.toml", "launcher/verl/env.py", "launcher/cli/", every=2)

@@ -12,7 +12,7 @@ from launcher.check.config.agents import ROUTER
 from launcher.check.config.base import Findings, of_keys, of_trainer
 from launcher.check.finding import Level, Words, found
 from launcher.check.subject import Subject
-from launcher.core.files import beside
+from launcher.core.files import near_file
 from launcher.core.text import did_you_mean, perhaps, slip_of
 from launcher.preset.schema import BY_KEY, FIELDS
 from launcher.verl import defaults, hydra, versions
@@ -52,7 +52,7 @@ def named_files(subject: Subject) -> Findings:
         path = path.removeprefix("file://") if isinstance(path, str) else path
         if not needed or not isinstance(path, str) or "://" in path or Path(path).is_file():
             continue
-        near = did_you_mean(Path(path).name, beside(Path(path)))
+        near = perhaps(near_file(Path(path)))
         missing = "not a file, but a folder" if Path(path).is_dir() else "file not found"
         yield found("FILE-1.missing", key=key, missing=missing, path=path, near=near)
     if subject.get(f"{MANAGER}.source") == "importlib" and not subject.get(f"{MANAGER}.module.path"):

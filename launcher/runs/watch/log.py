@@ -24,7 +24,7 @@ from launcher.metrics.records import StepRecord, is_step, jsonable, parse_record
 from launcher.metrics.timing import seconds_of
 from launcher.record.layout import AttemptDir, RunDir, called, find, refuse_run
 from launcher.record.numbering import STEPS, Numbering
-from launcher.runs.watch.unnamed import Unnamed, of_lines, of_rows
+from launcher.runs.watch.unnamed import SHOWN, Unnamed, of_lines, of_rows
 
 if TYPE_CHECKING:
     from launcher.console.counted import Counted
@@ -35,7 +35,7 @@ _NUMBER = re.compile(rb"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w.])")
 _STAMP = re.compile(rb"(20\d\d-\d\d-\d\d \d\d:\d\d:\d\d),\d{3}")
 _VERLS = re.compile(rb"ve(?:rl|RL)|step:\d{1,15} - ")
 _TEXT = bytes(range(32, 256)) + b"\a\b\t\n\v\f\r\x1b"
-_GIVE_NAMES = "name its metrics in a table: --names FILE, as docs/howto/frameworks.md shows"
+_GIVE_NAMES = f"name its metrics in a table, {SHOWN}: 'ppo-tui health LOG --names FILE'"
 _EXPECTED = "use the console log of a run, or its metrics.jsonl"
 
 
@@ -343,7 +343,7 @@ def _without_metrics(path: Path, names: Framework | None, unknown: tuple[int, st
     shown = clean(line if isinstance(line, str) else line[:300].decode(errors="replace")).strip()[:60]
     seen = f"; line {number} has numbers: {shown}" if shown else "; no line has several numbers"
     if names is not None:
-        hint = "describe its lines in the table: [[lines]], as docs/howto/frameworks.md shows"
+        hint = f"describe its lines in the table: [[lines]], {SHOWN}"
         return NoStep(f"{path} has no line with a name of --names{seen}", hint)
     what = f"{path} has no output of veRL or another known framework{seen}"
     return Unnamed(what, unknown[2]) if unknown else NoStep(what, _GIVE_NAMES)

@@ -9,12 +9,14 @@ from itertools import islice, pairwise
 from typing import Any
 
 from launcher.console.forms import numbers
+from launcher.core.about import documentation
 from launcher.core.errors import UserError
 from launcher.core.format import number
 from launcher.core.tail import lines_of
 from launcher.core.text import clean
 from launcher.metrics.frameworks import frameworks
 
+SHOWN = f"as '{documentation('howto/frameworks')}' shows"
 _ROWS = 200  # that are looked at
 _FORM = r"""(?P<name>[A-Za-z_][\w/.-]{0,60})["\x27]?[ =:|]{1,4}(?P<value>[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?)(?![\w.:])"""
 _PAIR = re.compile(_FORM)
@@ -25,7 +27,7 @@ class Unnamed(UserError):
     """A file with metrics of unknown names; `table` is one for --names, in TOML."""
 
     def __init__(self, what: str, table: str) -> None:
-        super().__init__(what, "complete this table: --names FILE, as docs/howto/frameworks.md shows")
+        super().__init__(what, f"complete this table, {SHOWN}: 'ppo-tui health LOG --names FILE'")
         self.table = table
 
 

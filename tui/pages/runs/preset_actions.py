@@ -13,8 +13,8 @@ from textual.app import App
 
 from launcher.core import paths
 from launcher.core.errors import UserError
-from launcher.core.files import beside
-from launcher.core.text import clean, near_hint
+from launcher.core.files import near_file
+from launcher.core.text import clean, hint_of
 from launcher.scripts.verl_command import Source
 from tui.kit.actions.background import in_background, narrator, reported
 from tui.kit.actions.editing import edit_preset
@@ -113,7 +113,7 @@ def _script(text: str) -> tuple[Source, str]:
             raise UserError(f"cannot read {file}: {error.strerror}") from None
     if is_path(text):
         named = Path(unquoted(text)).expanduser()
-        raise UserError(f"no such file: {named}", near_hint(named.name, beside(named)))
+        raise UserError(f"no such file: {named}", hint_of(near_file(named)))
     return Source(text, Path.cwd()), "imported"
 
 

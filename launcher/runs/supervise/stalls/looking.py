@@ -13,11 +13,13 @@ from typing import Any
 
 from launcher import inside
 from launcher.core.secrets import redact
+from launcher.core.tail import last_text
 from launcher.core.text import clean
 from launcher.inside.ppo_tui_inside import stacks as plugin
 from launcher.inside.ppo_tui_inside.probes.ray_state import MARK
 from launcher.machine.ray_jobs import authentication
 from launcher.record.layout import AttemptDir
+from launcher.record.process import stat_fields
 from launcher.record.ray_session import RaySession
 from launcher.record.standstill import HangFacts, RayView, Seen
 from launcher.runs.supervise.stalls.activity import Counter, counters
@@ -121,7 +123,7 @@ def _described(seen: Seen, doing: Doing, earlier: Mapping[str, Any] | None, stac
 def _process(pid: int) -> Seen | None:
     folder = Path(f"/proc/{pid}")
     try:
-        state = (folder / "stat").read_bytes().rpartition(b")")[2].split()[0].decode()
+        state = stat_fields(pid)[0].decode()
         words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except (OSError, IndexError):
         return None
@@ -129,7 +131,7 @@ def _process(pid: int) -> Seen | None:
     with contextlib.suppress(OSError):
         for thread in (folder / "task").iterdir():  # the main thread may sleep while another is stuck
             with contextlib.suppress(OSError, IndexError):
-                states.add((thread / "stat").read_bytes().rpartition(b")")[2].split()[0].decode())
+                states.add(stat_fields(f"{pid}/task/{thread.name}")[0].decode())
                 waits.append((thread / "wchan").read_text())
     with contextlib.suppress(OSError):
         for link in (folder / "fd").iterdir():
@@ -181,9 +183,8 @@ def _store(attempt: AttemptDir) -> Iterator[str]:
         return
     lately = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(time.time() - _LATELY))
     for name in ("raylet.out", "raylet.err"):
-        with contextlib.suppress(OSError), (Path(session.path) / "logs" / name).open("rb") as stream:
-            stream.seek(max(0, stream.seek(0, 2) - _TAIL))
-            found = _STORE.findall(stream.read().decode(errors="replace"))
+        with contextlib.suppress(OSError):
+            found = _STORE.findall(last_text(Path(session.path) / "logs" / name, _TAIL))
             yield from [clean(line).strip()[:300] for at, line in found if at >= lately][-5:]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from launcher.core.secrets import redact
+from launcher.core.tail import last_text
 from launcher.core.text import clean
 from launcher.record.standstill import HangFacts, Standstill
 from launcher.runs.watch.stalls import problem_of
@@ -39,11 +40,8 @@ def report(facts: HangFacts, console: Path, samples: Path, found: Standstill | N
 
 
 def _last_lines(console: Path) -> Iterator[str]:
-    with console.open("rb") as stream:
-        stream.seek(max(0, stream.seek(0, 2) - _TAIL))
-        text = stream.read().decode(errors="replace")
     last: dict[str, str] = {}
-    for line in map(clean, text.splitlines()):
+    for line in map(clean, last_text(console, _TAIL).splitlines()):
         match = _FROM.match(line)
         name, said = (match[1], match[2]) if match else ("driver", line)
         if said.strip():
@@ -67,9 +65,7 @@ def _machine(samples: Path) -> Iterator[str]:
     if not samples.exists():
         yield "no samples were taken"
         return
-    with samples.open("rb") as stream:
-        stream.seek(max(0, stream.seek(0, 2) - (64 << 10)))
-        yield stream.read().decode(errors="replace").strip().rpartition("\n")[2]
+    yield last_text(samples, 64 << 10).strip().rpartition("\n")[2]
 
 
 def _stacks(facts: HangFacts) -> Iterator[str]:

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -97,15 +97,20 @@ def _from(file: Path, offset: int) -> str:
 
 def parse(text: str) -> tuple[Stack, ...]:
     """The stacks written by faulthandler, without the plugin thread's."""
-    stacks, frames, thread = [], list[str](), ""
-    for line in [*text.splitlines(), "Thread 0x0:"]:
-        if match := _FRAME.match(line):
-            frames.append(f"{match[1]}:{match[2]} {match[3]}")
-        elif match := _THREAD.match(line):
-            if frames and not any("/ppo_tui_inside/stacks.py:" in frame for frame in frames):
-                stacks.append(Stack(thread, tuple(frames)))
+    found = _split(text, "Thread 0x0:", _THREAD, _FRAME, r"\1:\2 \3")
+    return tuple(stack for stack in found if not any("/ppo_tui_inside/stacks.py:" in frame for frame in stack.frames))
+
+
+def _split(text: str, end: str, head: re.Pattern[str], line: re.Pattern[str], frame: str) -> Iterator[Stack]:
+    """The stacks below heads of threads; `frame` is the form of a line, `end` a head after the last."""
+    frames, thread = list[str](), ""
+    for each in [*text.splitlines(), end]:
+        if match := line.match(each):
+            frames.append(match.expand(frame))
+        elif match := head.match(each):
+            if frames:
+                yield Stack(thread, tuple(frames))
             frames, thread = [], match[2] or match[1]
-    return tuple(stacks)
 
 
 def still(before: Iterable[Stack], now: Iterable[Stack]) -> tuple[Stack, ...]:
@@ -140,12 +145,5 @@ def _spy(tool: str, pid: int) -> Doing:
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines()
         return Doing(source=f"py-spy: {said[0] if said else done.returncode}"[:200])
-    stacks, frames, thread = [], list[str](), ""
-    for line in [*done.stdout.decode(errors="replace").splitlines(), "Thread 0 ()"]:
-        if match := _SPIED.match(line):
-            frames.append(f"{match[2]}:{match[3]} {match[1]}")
-        elif match := _SPIED_THREAD.match(line):
-            if frames:
-                stacks.append(Stack(thread, tuple(frames)))
-            frames, thread = [], match[2] or match[1]
-    return Doing(tuple(stacks), None, "py-spy")
+    text = done.stdout.decode(errors="replace")
+    return Doing(tuple(_split(text, "Thread 0 ()", _SPIED_THREAD, _SPIED, r"\2:\3 \1")), None, "py-spy")
