@@ -84,7 +84,7 @@ class _Entry:
         except Exception as error:  # made only now
             message = self._failed(0, error)
         if state.level >= OK and self.judged < step:
-            message += f", as of step {self.judged}"
+            message += f"; as of step {self.judged}"
         groups = (next((key for key in group if key in logged), None) for group in rule.needs + rule.also)
         keys = tuple(dict.fromkeys(key for key in groups if key is not None))
         limits, reading = rule.limits, state.reading if state.level >= OK else None

@@ -10,9 +10,9 @@ from launcher.health.clauses import Clause, worst
 from launcher.record.levels import CRITICAL, N_A, OK, WARM, Level
 
 _CALM = 30  # steps in which few changes of the level are expected
-LASTING = ", flagged if it persists"  # for a row that is still OK: not yet a complaint
+LASTING = "; flagged if it persists"  # for a row that is still OK: not yet a complaint
 CLEARING = "clearing: "  # first of a flag that is up although the step is better, because a narrow screen cuts the end
-HELD, HARM = "held: ", ", but {}"  # for a flag that does not clear because of a harm
+HELD, HARM = "held: ", "; but {}"  # for a flag that does not clear because of a harm
 
 
 @dataclass(slots=True)

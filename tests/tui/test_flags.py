@@ -2,13 +2,16 @@
 
 import dataclasses
 import json
+import re
 import shutil
 import time
 from pathlib import Path
 
+import golden
 import pytest
 from pilots import assert_fits, words
 
+from launcher.health.catalogue import rules
 from launcher.record.check import Bound, Check
 from launcher.record.events import Action, Alert, DriverExit, Event, LevelChange, Note, PhaseChange, StateChange
 from launcher.record.layout import RunDir
@@ -16,6 +19,7 @@ from launcher.record.levels import Level
 from launcher.record.state import current
 from launcher.runs.act.import_logs import import_logs
 from tui.pages.checks.check import CheckDetailScreen
+from tui.pages.dashboard.checklist import check_row
 
 LOGS = Path(__file__).parent.parent / "data" / "logs"
 LARGE = (160, 48)
@@ -219,3 +223,17 @@ def test_looks_of_checks(shot, make, blown, size, keys):
 @pytest.mark.parametrize("size", [(80, 24), LARGE], ids=["80x24", "160x48"])
 def test_looks_of_events(shot, make, eventful, size):
     assert shot(make.app(eventful), "v", "down", "...", size=size)
+
+
+def test_level_rule_and_number_of_each_message_of_the_bank_are_whole_at_80_columns():
+    lines = "\n".join(golden.stored()["bank"].values()).splitlines()
+    found = [re.fullmatch(r"(?:\d+ )?([A-Z]+-\d+) (OK|NOTICE|WARN|CRITICAL): (.*)", line) for line in lines]
+    said = {each.groups() for each in found if each and each[1] != "ERR-1"}  # which quotes the log
+    assert {level for _, level, _ in said} == {"OK", "NOTICE", "WARN", "CRITICAL"} and len(said) > 1000
+    for rule, level, message in said:
+        check = Check(rule, rules()[rule].title, Level[level], message)
+        core = re.sub("^(clearing|held): ", "", message).partition("; ")[0]
+        assert len(core) <= 45 or rule == "NUM-1", message  # which names a metric
+        assert level in ("OK", "NOTICE") or re.search(r"\d", core), message
+        (row,) = words([check_row(check, 80, len(check.name))]).splitlines()
+        assert f"{level:<9}{check.name}" in row and (core in row or message != core), row

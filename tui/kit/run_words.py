@@ -14,7 +14,7 @@ from launcher.record.levels import Level
 from launcher.record.state import ENDED, RunState
 from launcher.runs.watch.check_words import TOO_SHORT, phase_word, shown, state_word
 from tui.kit.drawing import glyphs
-from tui.kit.drawing.rows import Row, Span, put
+from tui.kit.drawing.rows import Row, Span, put, width
 
 STATES = glyphs.signs("queue") | glyphs.signs("state")
 _ENDS = {name: role for name, (_, role) in STATES.items() if name in ENDED}
@@ -45,6 +45,16 @@ def _doing(state: RunState, now: float | None) -> str:
         return phase
     spent = max(0, now - since) // 5 * 5
     return f"{phase} {duration(spent)}{' of ~' if spent <= usual else ', usually '}{duration(usual)}"
+
+
+def short_symptom(check: Check, room: int) -> str:
+    """What a check found, in `room` cells: without the name before it, then without the last of its `; ` clauses."""
+    text = clean(check.symptom)
+    if width([(text, "")]) > room:
+        text = clean(check.message)
+    while width([(text, "")]) > room and (shorter := text.rpartition("; ")[0]):
+        text = shorter
+    return text
 
 
 def reference(topic: str, column: int = 0) -> list[Row]:

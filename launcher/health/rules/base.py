@@ -151,6 +151,11 @@ def moved(verb: str, then: float, now: float, ending: str = "") -> str:
     return f"stays at {after}" if before == after else f"{verb} from {before} to {after}{ending}"
 
 
+def signed(change: float) -> str:
+    """`+0.4`, `-0.4`."""
+    return f"{'+' * (change >= 0)}{number(change)}"
+
+
 def distinct(one: float, other: float) -> tuple[str, str]:
     """Both numbers with enough digits to differ (six at most)."""
     found = ((number(one, digits), number(other, digits)) for digits in (3, 4, 5, 6))
@@ -166,7 +171,7 @@ def reference(metric: Metric) -> Callable[[], str]:
 
 def since(metric: Metric) -> str:
     """The words for the past value that a metric is compared with, such as `first steps`."""
-    return "first steps" if math.isnan(metric.ago) else "50 to 100 steps ago"
+    return "first steps" if math.isnan(metric.ago) else "50-100 steps ago"
 
 
 def lasting(reading: Reading) -> Reading:

@@ -48,16 +48,16 @@ class CriticFit(Rule):
 
         def message(reading: Reading) -> str:
             if reading.level and reading.about(-1):
-                times = f"value loss of {number(most)} times the squared range of rewards"
-                return f"{times} in the first 3 steps, and the reward has not risen since"
+                times = f"value loss {number(most)}× the squared range of rewards"
+                return f"{times}; in the first 3 steps; the reward has not risen since"
             if loss.count <= _WARM or (reading.level and reading.about(0, 1)):
                 span = number(reward.span)
-                return f"value loss {number(loss.median(3))} (median of 3) where rewards differ by {span}"
+                return f"value loss {number(loss.median(3))}, rewards differ by {span}; median of 3"
             if reading.about(1, 2):
                 return f"value loss {number(x)} vs {past()}"
             fresh = learns and middle < self.limits.raising["warn.explained"]
-            still = ", but the value loss is still falling" if fresh else ""
-            return f"explained variance {number(middle)} (median of 5){still}"
+            still = "; the value loss is still falling" if fresh else ""
+            return f"explained variance {number(middle)}; median of 5{still}"
 
         nothing_to_explain = reward.count and not reward.span  # flagged by SIG-1
         early = (loss.count < _EXPLAINED_FROM and not self._once) or math.isnan(middle) or nothing_to_explain

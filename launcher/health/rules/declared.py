@@ -126,7 +126,7 @@ class Declared(Rule):
                 bad += [each] if level else []
         self._blamed = bad or self._blamed
         if said:
-            return ", ".join(dict.fromkeys(said))
+            return "; ".join(dict.fromkeys(said))
         message, aside = data.message.format_map(values), data.aside.format_map(values)
         return message if values.unknown else message + aside
 

@@ -56,10 +56,10 @@ class EntropyCollapse(Rule):
             if reading.level and reading.about(1):
                 return f"smoothed entropy {number(smooth)}" + ("" if start is None else f", start {number(start)}")
             if not falls:
-                return f"entropy {number(now)}, median of 3 steps"
+                return f"entropy {number(now)}; median of 3 steps"
             warn = self.limits.raising.at["warn"]
             then, span, _ = min(falls, key=lambda fall: now / (warn[fall[2]] * fall[0]))
-            return f"entropy {moved('fell' if now < then else 'went', then, now, f' in {steps(span)}')}, medians of 3"
+            return f"entropy {moved('fell' if now < then else 'went', then, now, f' in {steps(span)}')}; medians of 3"
 
         def clauses(limits: Values) -> Sequence[Clause]:
             falling = []
@@ -105,7 +105,7 @@ class EntropyRise(Rule):
 
         def message(reading: Reading) -> str:
             near = x >= self.limits.raising["warn.top"] * self._top
-            top = f", highest possible {number(self._top)}" if near else ""
+            top = f"; highest possible {number(self._top)}" if near else ""
             return f"entropy {number(x)} vs {past()}{top}"
 
         reading = self.compare(message, lambda limits: [self._above(limits, x, usual, back)])

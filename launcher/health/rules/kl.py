@@ -9,7 +9,7 @@ from launcher.health import keys
 from launcher.health.clauses import POSITIVE, Clause, Measure, Values, ladder
 from launcher.health.frame import Frame
 from launcher.health.metric import Metric
-from launcher.health.rules.base import Rule, Setup, extremes, warming
+from launcher.health.rules.base import Rule, Setup, extremes, signed, warming
 from launcher.health.state import Reading
 from launcher.record.levels import CRITICAL, NOTICE, SERIOUS, WARN
 
@@ -91,8 +91,7 @@ class UnrewardedDrift(Rule):
         def message(reading: Reading) -> str:
             if rise < self.limits.raising["warn.rise"]:
                 return f"smoothed KL rose by only {number(rise)} in {steps(span)}" if span else "KL is not rising"
-            paid = f"while the smoothed reward changed by {number(gain)}"
-            return f"smoothed KL rose by {number(rise)} in {steps(span)} {paid}"
+            return f"KL rose {number(rise)} in {steps(span)}, reward {signed(gain)}; both smoothed"
 
         least = max(lowest, _BEYOND_NOISE * self._kl.noise)
         return self.compare(message, lambda limits: self._clauses(limits, rise, gain, least))

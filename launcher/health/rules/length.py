@@ -43,7 +43,7 @@ class ResponseLength(Rule):
         usual, before = length.usual, length.before
 
         def message(reading: Reading) -> str:
-            slow = f", {number(before)} ({since(length)})" if not reading.about(0, 1) else ""
+            slow = f"; {number(before)} ({since(length)})" if not reading.about(0, 1) else ""
             return f"mean response {number(x)} tokens vs usual {number(usual)}{slow}"
 
         def clauses(limits: Values) -> Sequence[Clause]:
@@ -85,8 +85,8 @@ class TruncatedResponses(Rule):
         def message(reading: Reading) -> str:
             share, known = f"{number(100 * now)} %", f"{number(100 * usual)} %"
             if reading.level and reading.about(-1):
-                return f"at this rate half of the responses are cut in {steps(max(round(left), 1))} (now {share})"
-            aside = f" (usual {known})" if settled else f" ({known} in the first steps)"
+                return f"{share} of responses cut, half in {steps(max(round(left), 1))}; at this rate"
+            aside = f" (usual {known})" if settled else f" (first steps {known})"
             said = settled or worst(reading.clauses[:1]) >= WARN
             return f"{share} of responses cut{aside if said else ''}"
 

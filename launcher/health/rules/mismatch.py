@@ -41,11 +41,11 @@ class GrowingMismatch(Rule):
 
         def message(reading: Reading) -> str:
             grown = longer >= self.limits.raising["notice.length"]
-            words = f"probability difference {number(mean)} (usual {number(usual)}), highest {number(highest)}"
+            words = f"probability difference {number(mean)} (usual {number(usual)}); highest {number(highest)}"
             for place, (name, each) in enumerate({"probability difference": diff, "rollout KL": kl}.items()):
                 if reading.level and reading.about(place, place + 1):
-                    return f"smoothed {name} {number(each.smooth)}, first steps {number(each.start)}"
-            return words + (f", responses {number(longer)} times as long" if grown else "")
+                    return f"{name} {number(each.smooth)} vs {number(each.start)}; smoothed, and in the first steps"
+            return words + (f"; responses {number(longer)} times as long" if grown else "")
 
         def clauses(limits: Values) -> Sequence[Clause]:
             top = max(limits["notice.highest"] * most.usual, limits["notice.floor"])

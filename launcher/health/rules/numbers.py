@@ -41,8 +41,8 @@ class FiniteNumbers(Rule):
             again = before is not None and frame.count - before <= self.limits.raising["critical.again"]
             skipped, training = 2 if again else 1, []
         named = sorted(bad, key=lambda key: not keys.is_training(key))
-        more = f" and {len(bad) - _SHOWN} more" if len(bad) > _SHOWN else ""
-        self._said = f"non-finite at step {frame.step}: {', '.join(named[:_SHOWN])}{more}"
+        more = f"; {len(bad) - _SHOWN} more" if len(bad) > _SHOWN else ""
+        self._said = f"non-finite at step {frame.step}: {'; '.join(named[:_SHOWN])}{more}"
         others = sum(not keys.is_training(key) for key in bad)
         return self.compare(self._said, lambda limits: _counts(len(training), skipped, others))
 

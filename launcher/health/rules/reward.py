@@ -39,7 +39,7 @@ class RewardDrop(Rule):
 
         def message(reading: Reading) -> str:
             below = best is not None and smooth < best and number(smooth) != number(best)
-            known = f", lasting best {number(best)} at step {step}" if below else ""
+            known = f", best {number(best)} at step {step}; the lasting best" if below else ""
             return f"smoothed reward {number(smooth)}{known}"
 
         reading = self.compare(message, self._drop)
@@ -89,7 +89,7 @@ class RewardLeap(Rule):
             self._widen()
             return warming(10 - reward.count)
         reading = self.compare(
-            lambda reading: f"reward {' vs usual '.join(distinct(now, usual))}, median of 3 steps",
+            lambda reading: f"reward {' vs usual '.join(distinct(now, usual))}; median of 3 steps",
             lambda limits: [self._leap(limits, now, usual)],
             reward,
         )
@@ -145,10 +145,9 @@ class Signal(Rule):
                     if reading.level
                     else "rewards differ"
                 )
-            alike = "all advantages are 0 (equal rewards within each group)"
             if same_score:
-                alike = f"all samples have the same reward ({number(frame.get(keys.SCORE_MAX))})"
-            return f"{alike} for {steps(run)}"
+                return f"all rewards are {number(frame.get(keys.SCORE_MAX))} for {steps(run)}"
+            return f"all advantages are 0 for {steps(run)}; equal rewards within each group"
 
         reading = self.compare(message, lambda limits: self._missing(limits, case, among))
         return lasting(reading) if flat else reading

@@ -67,16 +67,16 @@ class StepTime(Rule):
         if time.known < FIRST:
             return warming(FIRST + 1 - time.known)
         ratio, beyond = self._times(core, "usual", "usual ")
-        ago, long = self._times(core, "ago", "", " of 50 to 100 steps ago")
+        ago, long = self._times(core, "ago", "earlier ", "; of 50 to 100 steps ago")
         host = HostLoad.of(frame.data)
         crowded = host is not None and host.crowded
         ending = f"; {host.words}" if host is not None and crowded and self._together() else ""
 
         def message(reading: Reading) -> str:
             rest = any(frame.get(names) for names in (keys.VALIDATION_TIME, keys.SAVING_TIME))
-            apart = " without validation and saving" if rest else ""
+            apart = "; without validation and saving" if rest else ""
             times = beyond() if reading.about(0, 1) else long()
-            return f"a step takes {number(core)} s{apart}, {times}{ending}"
+            return f"step {number(core)} s, {times}{apart}{ending}"
 
         reading = self.compare(
             message,
@@ -169,10 +169,10 @@ class _MemoryRule(Rule):
         def message(reading: Reading) -> str:
             words = f"{number(used)} of {number(self._total)} GB {self.words}"
             if left is not None:
-                words += f", growing; full in about {steps(max(0, round(left)))}"
-                return words + (", after the last step" if outlived else "")
+                words += f", full in {steps(max(0, round(left)))}; growing"
+                return words + ("; after the last step" if outlived else "")
             between = sampled and worst(reading.clauses[:1]) == OK
-            return words + (", but nearly full between steps" if between else "")
+            return words + ("; nearly full between steps" if between else "")
 
         def clauses(limits: Values) -> Sequence[Clause]:
             found: list[Clause] = [
@@ -248,7 +248,7 @@ class HostMemory(_MemoryRule):
     also = (keys.RUN_MEMORY,)
     place = "host"
     ceiling = 0.95
-    words = "of host memory in use"
+    words = "host RAM"
     own_only = True
 
 

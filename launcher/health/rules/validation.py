@@ -7,7 +7,7 @@ from launcher.core.format import number
 from launcher.health import keys
 from launcher.health.clauses import Clause, Measure, Values, ladder, rungs, worst
 from launcher.health.frame import Frame
-from launcher.health.rules.base import Rule, Setup, distinct, warming
+from launcher.health.rules.base import Rule, Setup, distinct, signed, warming
 from launcher.health.signals import Validation
 from launcher.health.state import Reading
 from launcher.record.levels import FLAGS, NOTICE, WARM, WARN
@@ -46,9 +46,9 @@ class ValidationDrop(Rule):
                 (twice, serious, Measure("drop below the best, two in a row")),
             ]
 
-        mean = " mean of two" if validation.count > 1 else ""
-        above = "above the " if number(drop) != "0" and drop < 0 else ""
-        best = f"{above}best{mean} {number(validation.best)} (step {validation.best_step})"
+        mean = "; a mean of two" if validation.count > 1 else ""
+        above = "above " if number(drop) != "0" and drop < 0 else ""
+        best = f"{above}best {number(validation.best)} (step {validation.best_step}){mean}"
         return self.compare(f"validation {number(validation.value)}, {best}", clauses)
 
 
@@ -93,14 +93,14 @@ class RewardHacking(Rule):
         def message(reading: Reading) -> str:
             gamed, apart, flat = (worst((clause,)) for clause in reading.clauses)
             if apart and gamed <= WARN:
-                return "training reward rises while validation falls"
+                return f"validation fell {number(self._apart[0])}, training reward rises"
             if flat and gamed <= WARN:
-                gained, rose = number(self._gained), number(self._rose)
-                return f"validation changed by {gained} while the training reward rose by {rose}"
-            grew = f"while length grew {number(ratio)}×" if gamed else f"at {number(ratio)}× the {named} length"
+                gained, rose = signed(self._gained), signed(self._rose)
+                return f"validation {gained}, training reward {rose}"
             why = _WHY.get((confirmed, sampled), "") if gamed else ""
-            past = "first steps" if sampled else "usual"
-            return f"reward {f' vs {past} '.join(distinct(now, usual))} (median of 3) {grew}{why}"
+            past = "first" if sampled else "usual"
+            grew = f"length {number(ratio)}×; of the {named} length, reward as median of 3"
+            return f"reward {f' vs {past} '.join(distinct(now, usual))}, {grew}{why}"
 
         reading = self.compare(
             message, lambda limits: [self._gamed(limits, now, now - usual, ratio, confirmed), self._apart, self._flat]
@@ -187,4 +187,4 @@ class AuditedReward(Rule):
             least = limits["notice.audit_sigmas"] * audit.noise
             return [(audited if up > rise else math.nan, [(NOTICE, "<=", least)], measure)]
 
-        return self.compare(lambda reading: f"reward changed by {number(up)}, audit reward by {number(audited)}", apart)
+        return self.compare(lambda reading: f"reward {signed(up)}, audit reward {signed(audited)}", apart)

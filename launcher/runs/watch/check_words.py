@@ -1,13 +1,14 @@
 """A run's checks in words: the verdict, the limits, and how long a limit must be crossed."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from launcher.core.format import counted, number
 from launcher.metrics.frameworks import Framework
 from launcher.record.check import Bound, Check
-from launcher.record.levels import Level
+from launcher.record.levels import Level, crossed
 from launcher.record.state import ENDED
 
 if TYPE_CHECKING:
@@ -94,6 +95,18 @@ def _clears(bound: Bound) -> str:
     return f"{_CLEARS[bound.side]} {number(bound.value)}"
 
 
+def uncovered(bounds: Sequence[Bound]) -> list[Bound]:
+    """The bounds of one metric without those that a higher level covers; a flag keeps the limit at which it clears."""
+    found = list[Bound]()
+    for bound in bounds:
+        above = [other for other in bounds if other.level > bound.level and other.side[0] == bound.side[0]]
+        if all(crossed(line_value(other), bound.side[0], line_value(bound)) for other in above):
+            found.append(bound)
+        elif bound.holds:
+            found.append(replace(bound, rises=None))
+    return found
+
+
 def limits_by_metric(check: Check) -> list[tuple[str, Sequence[Bound]]]:
     """Each compared quantity with its value and limits: `lowest of 5 steps 0.977`, [...].
 
@@ -104,7 +117,7 @@ def limits_by_metric(check: Check) -> list[tuple[str, Sequence[Bound]]]:
     for (metric, series, now), bounds in groupby(check.bounds, lambda each: (each.metric, each.series, each.now)):
         words = metric or (check.keys[series] if several and 0 <= series < len(check.keys) else "")
         if now is not None or not metric:
-            found.append((f"{words} {number(now)}" if words and now is not None else words, list(bounds)))
+            found.append((f"{words} {number(now)}" if words and now is not None else words, uncovered(list(bounds))))
     return found
 
 

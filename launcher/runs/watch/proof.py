@@ -1,13 +1,12 @@
 """The evidence for a flag: the metric to draw, and its limits."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from launcher.metrics.names import THROUGHPUT, Chart
 from launcher.metrics.store import Series, SeriesStore
 from launcher.record.check import Bound, Check
 from launcher.record.levels import WARN, crossed
-from launcher.runs.watch.check_words import line_value
+from launcher.runs.watch.check_words import line_value, uncovered
 
 _STAYS = 10  # steps for which the proof of a flag stays after it has cleared
 
@@ -86,15 +85,3 @@ def strictest(bounds: Iterable[Bound]) -> list[Bound]:
         if known is None or crossed(line_value(known), bound.side[0], line_value(bound)):
             found[bound.level, bound.side[0]] = bound
     return uncovered(sorted(found.values(), key=lambda bound: (bound.level, bound.side)))
-
-
-def uncovered(bounds: Sequence[Bound]) -> list[Bound]:
-    """The bounds of one metric without those that a higher level covers; a flag keeps the limit at which it clears."""
-    found = list[Bound]()
-    for bound in bounds:
-        above = [other for other in bounds if other.level > bound.level and other.side[0] == bound.side[0]]
-        if all(crossed(line_value(other), bound.side[0], line_value(bound)) for other in above):
-            found.append(bound)
-        elif bound.holds:
-            found.append(replace(bound, rises=None))
-    return found

@@ -19,7 +19,7 @@ from tui.kit.drawing import glyphs
 from tui.kit.drawing.rows import Row, crop, labelled, packed, paragraph, put, spread, width
 from tui.kit.navigation import RunView
 from tui.kit.problem_rows import INDENT, explained, fix_items
-from tui.kit.run_words import level_sign, reference
+from tui.kit.run_words import level_sign, reference, short_symptom
 from tui.kit.widgets.inspector import CHARTS, Inspection
 
 _MOST_HISTORY = 6
@@ -144,7 +144,8 @@ def check_row(check: Check, columns: int, *, said: bool = True) -> Row:
     """Level, name, rule and, if it fits, the message in one row; enter shows all of it."""
     rule = clean(check.rule) + (f" from {check.cause}" if check.cause else "") + (" · muted" if check.muted else "")
     head = crop([*level_words(check), (f"{clean(check.heading)} ", "text"), (rule, "dim")], max(columns, 1))
-    message: Row = [(clean(check.symptom) if said else "", "text" if check.on else "dim")]
+    room = columns - max(_MESSAGE, width(head) + 2)
+    message: Row = [(short_symptom(check, room) if said else "", "text" if check.on else "dim")]
     return crop(put(head, _MESSAGE, message, 2), columns) if columns >= _MESSAGE + _SOME else head
 
 

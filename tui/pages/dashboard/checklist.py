@@ -6,22 +6,22 @@ from launcher.core.text import clean
 from launcher.record.check import Check
 from launcher.record.levels import Level
 from tui.kit.drawing.glyphs import CURSOR
-from tui.kit.drawing.rows import Row, fit, spread
-from tui.kit.run_words import level_sign, summary
+from tui.kit.drawing.rows import Row, fit, spread, width
+from tui.kit.run_words import level_sign, short_symptom, summary
 from tui.kit.widgets.painted import Painted
 
 HINT = "↑↓ select · enter open "
 _BOTH = 70  # columns from which a row holds a name and a message
 
 
-def check_row(check: Check, name: int, chosen: bool = False) -> Row:
+def check_row(check: Check, columns: int, name: int, chosen: bool = False) -> Row:
     """`▲ WARN Unrewarded drift KL rose by 0.10 ...`.
 
     `name`: the width of its column; at 0 the row has the leading cause or the message, otherwise its name.
     """
     sign, role = level_sign(check.level)
     level: Row = [(CURSOR if chosen else " ", "live"), (f"{sign} {check.level!s:<9}", role)]
-    named, message = clean(check.heading), clean(check.symptom)
+    named, message = clean(check.heading), short_symptom(check, columns - width(level) - (name + 1 if name else 0))
     if not name:
         return [*level, (message if check.on and message and check.lead is None else named, "text")]
     return [*level, *fit([(named, "text")], name), (f" {message}", "text" if check.on else "dim")]
@@ -77,7 +77,7 @@ class Checklist(Painted):
         shown = judged[first : first + room]
         longest = max((len(check.heading) for check in shown), default=0)
         name = min(longest, columns * 2 // 5) if columns >= _BOTH else 0
-        drawn = [check_row(check, name, check.rule == self.cursor) for check in shown]
+        drawn = [check_row(check, columns, name, check.rule == self.cursor) for check in shown]
         others = [check for check in self.checks if not _judged(check)]
         rest = summary([*judged[:first], *judged[first + room :], *others])
         if not rest or len(drawn) >= rows:
