@@ -21,6 +21,7 @@ from launcher.core.secrets import Redactor, redact
 BLOCK = 1 << 16
 _BLOCKS_AT_ONCE = 16
 _HALF = LONGEST // 2
+_BUDGET = 1 << 23  # bytes that are read for one page
 _KEY = 1 << 14  # bytes of the longest private key
 _WORD = 12  # letters at the end of a line of one
 _BODY = string.ascii_letters.encode() + b"0123456789+/="
@@ -41,13 +42,14 @@ class RawLine(NamedTuple):
 
 
 class LogEntry(NamedTuple):
-    """One line, or consecutive equal lines, for display: bytes `offset` to `end` of the file."""
+    """One line, or consecutive lines that are equal or `folded`, for display: bytes `offset` to `end` of the file."""
 
     offset: int
     end: int
     source: str
     text: str
     repeats: int = 1
+    folded: bool = False
 
     @property
     def shown(self) -> str:
@@ -62,6 +64,7 @@ class Page(NamedTuple):
 
 
 Keep = Callable[[bytes], bool]
+Fold = Callable[[LogEntry], bool]
 
 
 class LogPager:
@@ -195,13 +198,16 @@ class LogPager:
         before = data[: start - first]
         return before.rfind(b"-----BEGIN ", 0, max(before.rfind(b"PRIVATE KEY"), 0)) > before.rfind(b"-----END ")
 
-    def page(self, start: int, rows: int, keep: Keep | None = None, budget: int = 1 << 23) -> Page:
-        """Up to `rows` entries after `start`, from about `budget` bytes; only lines that `keep` accepts."""
-        return _collect(self.forward(start), start, rows, keep, budget)
+    def page(self, start: int, rows: int, keep: Keep | None = None, fold: Fold | None = None) -> Page:
+        """Up to `rows` entries after `start`, from about 8 MiB.
 
-    def page_before(self, end: int, rows: int, keep: Keep | None = None, budget: int = 1 << 23) -> Page:
+        Only lines that `keep` accepts; those that `fold` accepts are one entry where they follow each other.
+        """
+        return _collect(self.forward(start), start, rows, keep, fold)
+
+    def page_before(self, end: int, rows: int, keep: Keep | None = None, fold: Fold | None = None) -> Page:
         """Up to `rows` entries before `end`."""
-        page = _collect(self.backward(end), end, rows, keep, budget)
+        page = _collect(self.backward(end), end, rows, keep, fold)
         return Page(page.entries[::-1], page.reached)
 
 
@@ -220,17 +226,19 @@ def shown(line: RawLine, *, redacted: bool = True) -> LogEntry:
     return LogEntry(line.offset, line.end, source, text)
 
 
-def _collect(lines: Iterator[RawLine], reached: int, rows: int, keep: Keep | None, budget: int) -> Page:
-    """Joins equal lines. Reads one line more than the rows, as it may equal the last one."""
+def _collect(lines: Iterator[RawLine], reached: int, rows: int, keep: Keep | None, fold: Fold | None) -> Page:
+    """Joins equal and folded lines. Reads one line more than the rows, as it may join the last one."""
     entries: list[LogEntry] = []
     begun = reached
     for line in lines:
-        if abs(reached - begun) > budget:
+        if abs(reached - begun) > _BUDGET:
             break
         if keep is None or keep(line.raw):
             entry = shown(line)
+            entry = entry._replace(folded=fold is not None and fold(entry))
             last = entries[-1] if entries else None
-            if last is not None and (last.source, last.text) == (entry.source, entry.text):
+            alike = last is not None and last.source == entry.source
+            if last is not None and alike and (last.text == entry.text or (last.folded and entry.folded)):
                 offset, end = min(last.offset, line.offset), max(last.end, line.end)
                 entries[-1] = last._replace(offset=offset, end=end, repeats=last.repeats + 1)
             elif len(entries) >= rows:

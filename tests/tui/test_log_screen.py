@@ -163,6 +163,33 @@ async def test_copies_go_to_the_clipboard_and_to_a_file_and_escape_leaves_step_b
         await log("escape", "DashboardScreen")
 
 
+async def test_frames_of_a_native_stack_are_folded_but_no_error_no_hit_and_no_quoted_line(make, tmp_path):
+    stamp = "[2026-11-21 09:27:29,283 E 15 15] logging.cc:474: "
+    frames = [f"{stamp}    @     0x7fbb37{n:06x}        224  ray::core::Get{n}()" for n in range(40)]
+    log = "\n".join(["first", *frames[:20], "RuntimeError: CUDA error", *frames[20:], "last"]) + "\n"
+    async with reading(make, make.run(log=log)) as log:
+        folded = [
+            words([[(text, role)]]) for row in log.view.draw(*log.view.size) for text, role in row if role == "dim"
+        ]
+        assert [text for text in folded if "frames" in text] == ["20 frames of a native stack; a w shows them"] * 2
+        assert [entry.text for entry in log.view.entries if not entry.folded] == [
+            "first",
+            "RuntimeError: CUDA error",
+            "last",
+        ]
+        await log("home", "down", "y")
+        assert log.user.app.clipboard == "".join(f"{frame}\n" for frame in frames[:20])
+        await log("number_sign", *":7", "enter")
+        assert log.text == frames[5] and "0x7fbb37000005" in log.drawn
+        await log("f", "slash", *"get33(", "enter")
+        assert log.text == frames[33] and any(
+            role == "live" and text == "Get33(" for row in log.view.draw(99, 30) for text, role in row
+        )
+        assert "0x7fbb37000020" not in log.drawn
+        await log("a", "w")
+        assert "0x7fbb37000020" in log.drawn
+
+
 async def test_attempts_and_a_run_without_a_log(make):
     run = make.run(attempts=[make.recorded(3), make.recorded(3)], log="same\n")
     RunDir(run).attempt(1).console.write_text("the first attempt\n")

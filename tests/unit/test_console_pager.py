@@ -123,10 +123,11 @@ def test_equal_lines_are_one_entry(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_page_stops_reading_when_nothing_fits_the_filter(tmp_path: Path) -> None:
+def test_a_page_stops_reading_when_nothing_fits_the_filter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("launcher.console.pager._BUDGET", 1 << 18)
     pager = paged(tmp_path, b"driver\n" * 200_000 + b"(EngineCore pid=8) ready\n")
     keep = written_by("engine")
-    page = pager.page(0, 5, keep, budget=1 << 18)
+    page = pager.page(0, 5, keep)
     assert page.entries == [] and 0 < page.reached < 1 << 19
     assert keep is not None
     assert Search(pager, Wanted(keep), page.reached, forward=True).run() == 1_400_000

@@ -235,7 +235,7 @@ class LogScreen(RunPage):
 
     def action_wrap(self) -> None:
         self.view.wrap = not self.view.wrap
-        self.view.redraw()
+        self._narrow()
 
     def _seek(self, wanted: Wanted, what: str, start: int | None = None, *, forward: bool) -> None:
         """Goes to the next matching line from the chosen one or a byte on, at most once around the log."""

@@ -8,11 +8,16 @@ from textual.message import Message
 from launcher.console.pager import Keep, LogEntry, LogPager
 from launcher.console.search import is_trouble
 from tui.kit.drawing.glyphs import AXIS, CURSOR, ELLIPSIS
-from tui.kit.drawing.rows import Row, crop, folded, paragraph, spread
+from tui.kit.drawing.rows import Row, Span, crop, folded, paragraph, spread
 from tui.kit.keys import KEYS
 from tui.kit.widgets.painted import Painted
 
 _EMPTY = "The console of veRL is shown here. This attempt has printed nothing yet; new lines appear by themselves."
+_FRAME = re.compile(r"(?:\[[^\]]{10,60}\] \S{1,40} )?\s{0,9}(?:PC: )?@\s+0x[0-9a-f]{4,16}\s")  # of a native stack
+_ASIDE = re.compile(
+    r"\[?\b(?:\d{4}-)?\d\d-\d\d[ T]\d\d:\d\d:\d\d[.,\d]*|\bpid[= ]\d+"
+    r"|\[?\b[\w./-]{1,80}\.(?:py|cc|cpp|cu):\d+\]?|File \"[^\"]{1,200}\", line \d+"
+)
 _NONE_KEPT = "No lines of this source, or none that match. tab shows another source, & shows all lines again."
 
 
@@ -40,6 +45,7 @@ class LogView(Painted, can_focus=True):
         self.following = True
         self.keep: Keep | None = None
         self.needle = ""
+        self.quoted = -1  # the byte of the line that was gone to
         self.wrap = False  # long lines take as many rows as they need
         self.mark: int | None = None  # the byte where a selection began
 
@@ -59,20 +65,25 @@ class LogView(Painted, can_focus=True):
         mark = self.chosen.offset if self.mark is None else self.mark
         return min(mark, self.chosen.offset), max(mark + 1, self.chosen.end)
 
+    def _folds(self, entry: LogEntry) -> bool:
+        """Whether a line is a frame of a native stack that nobody looks for; wrapping unfolds all."""
+        sought = entry.offset == self.quoted or (self.needle and self.needle.lower() in entry.shown.lower())
+        return not (self.wrap or sought or _FRAME.match(entry.text) is None or is_trouble(entry.text.encode()))
+
     def fill(self) -> None:
         """Rereads the visible part, after the log has grown or the screen was resized."""
         if self.following:
             self.follow()
         elif self.pager is not None and self.entries:
             chosen = self.chosen or self.entries[-1]
-            self.entries = self.pager.page(self.entries[0].offset, self.room, self.keep).entries
+            self.entries = self.pager.page(self.entries[0].offset, self.room, self.keep, self._folds).entries
             at = [index for index, entry in enumerate(self.entries) if entry.offset <= chosen.offset]
             self._move_cursor(at[-1] if at else 0)
 
     def follow(self) -> None:
         self.following = True
         if self.pager is not None:
-            page = self.pager.page_before(self.pager.size, self.room, self.keep)
+            page = self.pager.page_before(self.pager.size, self.room, self.keep, self._folds)
             self.entries = page.entries
             self._move_cursor(len(page.entries) - 1)
             if not page.entries and page.reached > 0:
@@ -82,9 +93,10 @@ class LogView(Painted, can_focus=True):
         """Chooses the line at a byte, or the next visible one, and shows its surroundings."""
         if self.pager is None:
             return
-        self.following = False
-        below = self.pager.page(offset, self.room, self.keep)
-        above = self.pager.page_before(offset, max(self.room // 3, self.room - len(below.entries)), self.keep)
+        self.following, self.quoted = False, offset
+        below = self.pager.page(offset, self.room, self.keep, self._folds)
+        most = max(self.room // 3, self.room - len(below.entries))
+        above = self.pager.page_before(offset, most, self.keep, self._folds)
         self.entries = [*above.entries, *below.entries][: self.room]
         self._move_cursor(min(len(above.entries), len(self.entries) - 1))
         if not self.entries and above.reached > 0:
@@ -113,11 +125,12 @@ class LogView(Painted, can_focus=True):
         self.following = False
         cursor = self.cursor + distance
         if cursor < 0:
-            page = self.pager.page_before(self.entries[0].offset, -cursor, self.keep)
+            page = self.pager.page_before(self.entries[0].offset, -cursor, self.keep, self._folds)
             self.entries = [*page.entries, *self.entries][: self.room]
             cursor = 0
         elif cursor >= len(self.entries):
-            page = self.pager.page(self.entries[-1].end, cursor + 1 - len(self.entries), self.keep)
+            more = cursor + 1 - len(self.entries)
+            page = self.pager.page(self.entries[-1].end, more, self.keep, self._folds)
             self.entries = [*self.entries, *page.entries][-self.room :]
             cursor = len(self.entries) - 1
         else:
@@ -156,7 +169,7 @@ class LogView(Painted, can_focus=True):
             start = max(found - columns // 3, 0) if found + len(self.needle) > columns - 2 else 0
         spans = _from(self._spans(entry, start + 4 * columns), start)
         row: Row = [(_sign(at_cursor, selected), "live"), *([(ELLIPSIS, "dim")] if start else []), *spans]
-        if entry.repeats > 1:
+        if entry.repeats > 1 and not entry.folded:
             times: Row = [(f" ×{entry.repeats:,}", "notice")]
             return [spread(crop(row, columns - 2 - len(times[0][0])), times, columns)]
         return [crop(row, columns)]
@@ -169,13 +182,24 @@ class LogView(Painted, can_focus=True):
         return [[(_sign(at_cursor, selected), "live"), *row] for row in folded(spans, width)]
 
     def _spans(self, entry: LogEntry, longest: int) -> Row:
-        """The line with its source, as far as it fits."""
-        source: Row = [(f"({entry.source}) ", "dim")] if entry.source else []
+        """The line with its source, as far as it fits; hits of the search stand out, times and files do not."""
+        row: Row = [(f"({entry.source}) ", "dim")] if entry.source else []
+        if entry.folded and entry.repeats > 1:
+            return [*row, (f"{entry.repeats:,} frames of a native stack; a w shows them", "dim")]
         role = "critical" if is_trouble(entry.text.encode(errors="replace")) else "text"
-        if not self.needle:
-            return [*source, (entry.text[:longest], role)]
-        parts = re.split(f"({re.escape(self.needle)})", entry.text[:longest], flags=re.IGNORECASE)
-        return [*source, *((part, "live" if index % 2 else role) for index, part in enumerate(parts) if part)]
+        hits = re.compile(re.escape(self.needle) or "(?!)", re.IGNORECASE)
+        for text, other in _parts(entry.text[:longest], hits, role, "live"):
+            row += [(text, other)] if other == "live" else _parts(text, _ASIDE, role, "dim")
+        return row
+
+
+def _parts(text: str, found: re.Pattern[str], role: str, other: str) -> Row:
+    """The text, with another role where the pattern matches."""
+    row, at = list[Span](), 0
+    for match in found.finditer(text):
+        row += [(text[at : match.start()], role), (match[0], other)]
+        at = match.end()
+    return [span for span in (*row, (text[at:], role)) if span[0]]
 
 
 def _sign(at_cursor: bool, selected: bool) -> str:
