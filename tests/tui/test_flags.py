@@ -225,6 +225,22 @@ def test_looks_of_events(shot, make, eventful, size):
     assert shot(make.app(eventful), "v", "down", "...", size=size)
 
 
+@pytest.mark.parametrize("flags", [2, 12])
+async def test_the_chart_and_the_first_fix_of_the_chosen_flag_are_below_few_flags_else_enter_opens_them(make, flags):
+    run = import_logs([str(LOGS / "kl-blowup.log.gz")])[0].path
+    state = current(RunDir(run))
+    levels = [Level.WARN] * flags + [Level.OK] * (len(state.checks) - flags)
+    checks = tuple(dataclasses.replace(check, level=level) for check, level in zip(state.checks, levels, strict=True))
+    make.write_state(run, dataclasses.replace(state, checks=checks))
+    async with make.open(run) as user:
+        await user("h", "ChecksScreen", "...")
+        assert bool(user.one("Inspector").size) == (flags == 2)
+        if flags == 2:
+            assert user.one("MetricChart").size.height >= 5 and "lower actor.lr" in user.seen
+        await user("enter", "CheckDetailScreen", "...")
+        assert "lower actor.lr" in page(user)
+
+
 def test_level_rule_and_number_of_each_message_of_the_bank_are_whole_at_80_columns():
     lines = "\n".join(golden.stored()["bank"].values()).splitlines()
     found = [re.fullmatch(r"(?:\d+ )?([A-Z]+-\d+) (OK|NOTICE|WARN|CRITICAL): (.*)", line) for line in lines]

@@ -75,7 +75,7 @@ async def test_the_queue_is_reached_from_the_list_and_changed_there(make):
         await user(lambda: "Q shows the queue" in lines(user, "#about"))
         assert "queued" in user.drawn("RunTable") and "paused" in user.drawn("RunTable")
         await user("enter", "QueueScreen", lambda: user.one("LineTable").keys, "down")
-        assert "0b22-ppo: GPU 1 is reserved for 0a11-ppo" in lines(user, "#about")
+        assert "why       GPU 1 is reserved for 0a11-ppo" in lines(user, "#inspected-rows")
         await user("shift+down", lambda: ids()[1:3] == [before[2], before[1]])
         await user("space", lambda: queued.find("0b22").paused, lambda: user.one("LineTable").cursor == "0b22-ppo")
         await user("S", lambda: queued.find("0b22").now and not queued.find("0b22").paused)

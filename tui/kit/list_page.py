@@ -55,9 +55,9 @@ class ListPage(Inspected[ResultT]):
         """Shows the selected line: in the inspector, otherwise in a few lines below the table."""
         lines = self.query_one(f"#{self.DETAIL}", Lines)
         box = lines.parent if self.DETAIL_SCROLLS and isinstance(lines.parent, Widget) else lines
+        self.show_inspection()
         box.set_class(self.inspects, HIDDEN)
         if self.inspects:
-            self.show_inspection()
             return
         rows = self.detail(self.table.cursor, self.size.width)
         fill: list[Row] = [[] for _ in range(self.DETAIL_ROWS - len(rows))]

@@ -102,6 +102,7 @@ class RunPage(Page[None]):
 class ItemsPage(Inspected[None], RunPage):
     """A page of entries about a run, several rows each; enter opens an entry's check."""
 
+    STACKS = True
     LIST: ClassVar[type[Items]]
     EMPTY: ClassVar[str] = ""  # is shown when there are no entries
 

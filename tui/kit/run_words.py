@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from rich.cells import cell_len
+
 from launcher.core.format import duration
 from launcher.core.text import clean
 from launcher.record.check import Check
@@ -14,7 +16,7 @@ from launcher.record.levels import Level
 from launcher.record.state import ENDED, RunState
 from launcher.runs.watch.check_words import TOO_SHORT, phase_word, shown, state_word
 from tui.kit.drawing import glyphs
-from tui.kit.drawing.rows import Row, Span, put, width
+from tui.kit.drawing.rows import Row, Span, put
 
 STATES = glyphs.signs("queue") | glyphs.signs("state")
 _ENDS = {name: role for name, (_, role) in STATES.items() if name in ENDED}
@@ -50,9 +52,9 @@ def _doing(state: RunState, now: float | None) -> str:
 def short_symptom(check: Check, room: int) -> str:
     """What a check found, in `room` cells: without the name before it, then without the last of its `; ` clauses."""
     text = clean(check.symptom)
-    if width([(text, "")]) > room:
+    if cell_len(text) > room:
         text = clean(check.message)
-    while width([(text, "")]) > room and (shorter := text.rpartition("; ")[0]):
+    while cell_len(text) > room and (shorter := text.rpartition("; ")[0]):
         text = shorter
     return text
 

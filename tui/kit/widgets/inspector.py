@@ -1,14 +1,13 @@
-"""A list next to the details of its selected entry, if there is room."""
+"""A list next to the details of its selected entry, or above them, if there is room."""
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar, TypeVar
 
 from textual.app import ComposeResult
 from textual.containers import Container, Horizontal, Vertical, VerticalScroll
-from textual.events import Resize
 from textual.timer import Timer
 from textual.widget import Widget
 
@@ -20,6 +19,7 @@ from tui.kit.widgets.lines import Lines
 from tui.kit.widgets.lists import Listing
 
 SPLIT_FROM = 110  # columns from which a page has an inspector
+_BELOW = 10  # rows that a list must leave for an inspector below it
 _SHARE = 0.45  # share of the columns for the inspector
 CHARTS = 4  # maximum number in an inspector
 _TWO_FROM = 64  # columns from which two charts fit next to each other
@@ -96,22 +96,27 @@ class Inspector(Vertical, can_focus=False):
 
 
 class Split(Horizontal):
-    """Shows its children on the left and, from `SPLIT_FROM` columns on, the inspector on the right."""
+    """Shows its children on the left and the inspector on the right, or below them."""
+
+    rows = 1 << 16  # of the list, where the inspector may be below it
+    below = False
 
     def compose(self) -> ComposeResult:
         yield Inspector()
 
-    def on_resize(self, event: Resize) -> None:
-        columns = inspector_columns(event.size.width)
-        inspector = self.query_one(Inspector)
-        inspector.display = bool(columns)
-        if columns:
-            inspector.styles.width = columns
+    def on_resize(self) -> None:
+        columns, inspector = inspector_columns(self.size.width), self.query_one(Inspector)
+        self.below = not columns and self.size.height - self.rows > _BELOW
+        inspector.display = self.below or bool(columns)
+        inspector.styles.width = columns or "1fr"
+        self.styles.layout = "vertical" if self.below else "horizontal"
+        self.children[0].styles.height = self.rows + 1 if self.below else "1fr"
 
 
 class Inspected(Page[ResultT]):
     """A page with a list. `inspect` returns the details of an entry for the page's `Split`."""
 
+    STACKS: ClassVar[bool] = False  # whether the details may be below the list
     KEPT: ClassVar[int] = 50  # maximum number of cached entries
 
     _pending_inspection: Timer | None = None
@@ -142,8 +147,8 @@ class Inspected(Page[ResultT]):
 
     @property
     def inspects(self) -> bool:
-        """Whether the page is wide enough for an inspector."""
-        return bool(inspector_columns(self.size.width))
+        """Whether there is room for an inspector."""
+        return bool(inspector_columns(self.size.width)) or any(split.below for split in self.query(Split))
 
     @property
     def scrolled(self) -> VerticalScroll:
@@ -180,8 +185,14 @@ class Inspected(Page[ResultT]):
         """Shows the current entry under the cursor."""
         if self.left or not is_open(self):  # its widgets are removed one by one
             return
-        if self.inspects and (found := self.query(Inspector)):
-            found.first().show(self.inspect(self.selected(), inspector_columns(self.size.width) - 1))
+        for split in self.query(Split):
+            if self.STACKS:
+                split.rows = self.query_one(Listing).length
+                split.on_resize()
+            if self.inspects:
+                columns = inspector_columns(self.size.width) or self.size.width
+                found = self.inspect(self.selected(), columns - 1)  # the list above has its head
+                split.query_one(Inspector).show(replace(found, head=()) if split.below else found)
 
     def inspect_soon(self) -> None:
         """Shows the entry once the cursor rests, so that a held key does not read every entry on its way."""

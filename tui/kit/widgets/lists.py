@@ -33,6 +33,11 @@ class Listing(Painted, can_focus=True):
         """The names that the cursor can be on, in order."""
         raise NotImplementedError
 
+    @property
+    def length(self) -> int:
+        """The rows that show all of it."""
+        raise NotImplementedError
+
     def keep_cursor(self) -> None:
         """Moves a cursor on a removed entry to the first one."""
         before = self.cursor
@@ -85,6 +90,10 @@ class LineTable(Listing):
     @property
     def names(self) -> Sequence[str]:
         return [key for key in self.keys if self.choosable(key)]
+
+    @property
+    def length(self) -> int:
+        return len(self.keys)
 
     @property
     def in_sight(self) -> Sequence[str]:
@@ -166,6 +175,10 @@ class Items(Listing, Grown):
     @property
     def names(self) -> Sequence[str]:
         return [item.name for item in self.items if item.name is not None]
+
+    @property
+    def length(self) -> int:
+        return sum(len(item.rows) for item in self.items)
 
     def draw(self, columns: int, rows: int) -> list[Row]:
         drawn: list[Row] = []

@@ -34,9 +34,10 @@ class ChecksScreen(ItemsPage, FlagPage):
     def _folded(self) -> Sequence[Check]:
         """The checks without a flag that share a row, named by the first one, if not all have a row."""
         checks = self.reader.state.checks
+        beside = self.list_columns < self.size.width
         fits = len(checks) <= self.size.height - _REST
         calm = [check for check in checks if not check.on]
-        return [] if self._unfolded or self.inspects or fits or len(calm) == len(checks) else calm
+        return [] if self._unfolded or beside or fits or len(calm) == len(checks) else calm
 
     def items(self, columns: int) -> list[Item]:
         checks, folded = self.reader.state.checks, self._folded

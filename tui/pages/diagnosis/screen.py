@@ -48,7 +48,7 @@ class DiagnosisScreen(ItemsPage):
         head = [*title_rows(problem, columns - 1), *meaning_rows(problem, columns - 1), *gap]
         shown = [Item(None, head)]
         found = entries(problem, columns - 1, quoted=_QUOTED)
-        if self.inspects:  # the inspector shows a fix completely; fixes are first if not all fit
+        if self.list_columns < self.size.width:  # the inspector shows a fix completely; fixes are first if not all fit
             for most in (None, 1):
                 if len(head) + sum(len(item.rows) for item in found) > self.size.height - _REST:
                     found = entries(problem, columns - 1, most, quoted=1)

@@ -68,7 +68,7 @@ class LogView(Painted, can_focus=True):
     def _folds(self, entry: LogEntry) -> bool:
         """Whether a line is a frame of a native stack that nobody looks for; wrapping unfolds all."""
         sought = entry.offset == self.quoted or (self.needle and self.needle.lower() in entry.shown.lower())
-        return not (self.wrap or sought or _FRAME.match(entry.text) is None or is_trouble(entry.text.encode()))
+        return not (self.wrap or sought or not _FRAME.match(entry.text) or is_trouble(entry.text.encode()))
 
     def fill(self) -> None:
         """Rereads the visible part, after the log has grown or the screen was resized."""

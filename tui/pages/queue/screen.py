@@ -21,7 +21,7 @@ from launcher.runs.watch.turns import Turn, turns
 from tui.kit.actions.background import reported
 from tui.kit.dialogs.choose import confirmed
 from tui.kit.drawing import glyphs
-from tui.kit.drawing.rows import Row, Span, crop, fit, labelled, paragraph, shorten
+from tui.kit.drawing.rows import Row, crop, fit, labelled, paragraph, shorten
 from tui.kit.keys import KEYS
 from tui.kit.list_page import ListPage
 from tui.kit.page import READ_ONLY
@@ -70,13 +70,6 @@ def _why(turn: Turn) -> str:
     return "paused by you" if turn.entry.paused else turn.waits or "starts next"
 
 
-def about_turn(turn: Turn) -> list[Span]:
-    """The full reason why it waits, and its settings."""
-    role = "critical" if turn.entry.skipped is not None else "text"
-    settings = " ".join(turn.entry.settings)
-    return [(f"{turn.entry.id}: {_why(turn)}", role), *([(settings, "dim")] if settings else [])]
-
-
 def check_words(check: Checked) -> tuple[str, str]:
     """The preflight's result in words, and their role."""
     if check.running or not check.ended:
@@ -88,7 +81,7 @@ def check_words(check: Checked) -> tuple[str, str]:
 def inspect_turn(turn: Turn, columns: int) -> Inspection:
     """Why it waits, its GPUs, the settings of its plan, its note."""
     entry, sign = turn.entry, STATES[turn.entry.word]
-    rows: list[Row] = [[(f" {clean(entry.name)}", "title"), (f" · {clean(entry.id)}", "dim")], []]
+    rows: list[Row] = [[(f" {clean(entry.name)}", "title"), (f" · {clean(entry.id)}", "dim")]]
     facts: list[tuple[str, str, str]] = [
         ("state", f"{sign[0]} {entry.word}", sign[1]),
         ("why", _why(turn), "critical" if entry.skipped is not None else "text"),
@@ -134,7 +127,7 @@ class QueueScreen(ListPage[None]):
     """Follows the queue. Opening it also starts due runs."""
 
     BINDINGS = KEYS["queue"]
-    TABLE = LineTable
+    TABLE, STACKS = LineTable, True
     EMPTY = " The queue is empty. To add a run, press enter on a preset in the list, then Q."
     DETAIL, DETAIL_ROWS = "about", 4
 
@@ -249,8 +242,5 @@ class QueueScreen(ListPage[None]):
         turn = self._chosen
         return inspect_turn(turn, columns) if turn is not None else Inspection(rows=paragraph(PURPOSE, "dim", columns))
 
-    def detail(self, key: str | None, columns: int) -> list[Row]:
-        turn = self._chosen
-        spans = about_turn(turn) if turn is not None else [(PURPOSE, "dim")]
-        most = self.DETAIL_ROWS - 1
-        return [row for text, role in spans for row in paragraph(text, role, columns, most=most)][: self.DETAIL_ROWS]
+    def detail(self, key: str | None, columns: int) -> Sequence[Row]:
+        return self.inspect(key, columns).rows[: self.DETAIL_ROWS]
