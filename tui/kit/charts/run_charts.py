@@ -81,7 +81,7 @@ class RunCharts:
         shown = self.lens.look(drawn, self.reader.series, self._plan)
         own, parent = self.reader.series.first_of(*keys), self.reader.parent
         if own and parent is not None and self.lens.view.across == STEP and (series := parent.get(own[0])) is not None:
-            shown.behind = Curve(series, role="raw", label="parent", sign=glyphs.FILL_REST, dash=DASHES[2])
+            shown.behind = Curve(series, role="curve-2", label="parent", sign=glyphs.FILL_REST, dash=DASHES[2])
         return shown
 
     @property

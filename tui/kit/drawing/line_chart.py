@@ -151,7 +151,7 @@ def _plot(plot: Plot, columns: int, rows: int, gutter: int, tinted: bool) -> tup
             parts = [list(points) for groups in split for within, points in groups if within]
         placed = [[(x, y_of(bottom), y_of(top)) for x, bottom, top in part] for part in parts]
         if not curve.points_only:
-            under = behind if curve.role == "raw" else canvas
+            under = behind if curve.role == "raw" or curve is plot.behind else canvas
             own = Canvas(columns, rows) if curve.dash else under
             for part in placed:
                 _draw(own, part, curve.role)
