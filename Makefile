@@ -118,8 +118,8 @@ docs: setup pages  # the documentation as static HTML with search, in site/
 	@.venv/bin/zensical build --clean
 	@$(SCRIPT) tools/site_search.py site
 
-watch: setup  # what another veRL has that our tables lack; VERL is a wheel or a checkout
-	@$(SCRIPT) tools/verl_watch.py $(VERL)
+watch: setup  # what another veRL has that our tables lack; VERL is a wheel or a checkout. FRAMEWORK=trl SOURCE=DIR: of another framework
+	@$(SCRIPT) tools/$(if $(FRAMEWORK),framework_watch.py $(FRAMEWORK) $(SOURCE),verl_watch.py $(VERL))
 
 matrix: setup  # every estimator, loss, trainer and recipe on the CPU toy; ARGS="-j 2 rloo" runs some
 	@$(SCRIPT) campaigns/matrix.py $(ARGS)

@@ -24,14 +24,14 @@ def console(run: Sequence[Step]) -> bytes:
     return "".join(f"(TaskRunner pid=1) {line}\n" for line in lines).encode()
 
 
-def wandb(run: Sequence[Step], code: int | None = None) -> bytes:
+def wandb(run: Sequence[Step], code: int | None = None, began: float = 1e9) -> bytes:
     from wandb.proto import wandb_internal_pb2
 
     parts = [b":W&B\xe1\xbe\0"]
     record: Any = getattr(wandb_internal_pb2, "Record")  # noqa: B009 (its types lack it)
     contents = [record() for _ in run]
     for content, (step, data) in zip(contents, run, strict=True):
-        for key, value in {**data, "_step": step, "_timestamp": 1e9 + step}.items():
+        for key, value in {**data, "_step": step, "_timestamp": began + step}.items():
             content.history.item.add(key=key, value_json=json.dumps(value))
     if code is not None:
         contents.append(record())
@@ -42,7 +42,7 @@ def wandb(run: Sequence[Step], code: int | None = None) -> bytes:
     return b"".join(parts)
 
 
-def tensorboard(run: Sequence[Step]) -> bytes:
+def tensorboard(run: Sequence[Step], began: float = 1e9) -> bytes:
     from tensorboard.compat.proto.event_pb2 import Event
     from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
@@ -50,7 +50,7 @@ def tensorboard(run: Sequence[Step]) -> bytes:
         writer = EventFileWriter(folder)
         for step, data in run:
             values = [{"tag": key, "simple_value": value} for key, value in data.items()]
-            writer.add_event(Event(wall_time=1e9 + step, step=step, summary={"value": values}))
+            writer.add_event(Event(wall_time=began + step, step=step, summary={"value": values}))
         writer.close()
         return next(Path(folder).iterdir()).read_bytes()
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from launcher.core import clock
 from launcher.core.errors import NoStep, NoStepYet, UserError
 from launcher.core.progress import Progress, unseen
 from launcher.metrics.frameworks import Settings, described, reference
@@ -71,7 +72,7 @@ def attach_file(
             raise UserError(f"run {run.id} follows {log.path} with other settings", hint)
         if state.live or (same and _has_all(last, state, log.path)):
             return run
-    now = time.time()
+    now = clock.now()
     with appearing(log.name) as (run, hidden):
         info = RunInfo(
             id=run.id,
