@@ -5,12 +5,15 @@ few fonts have braille. Needs Pillow and DejaVu Sans Mono.
 """
 
 import asyncio
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+import time
+from dataclasses import replace
 from pathlib import Path
 
 from every_screen import settled
@@ -19,6 +22,12 @@ from PIL.ImageFont import FreeTypeFont
 from terminal_cells import BLOCKS, DOTS, cells
 
 from launcher.cli.screen import ScreenRequest
+from launcher.record.check import flags_of
+from launcher.record.layout import RunDir
+from launcher.record.process import ProcessId
+from launcher.record.state import current
+from launcher.runs.judge.run_checklist import checklist_maker, recorded_sizes
+from launcher.runs.watch.steps import steps
 from launcher.settings import Settings
 from tui.app import PpoTui
 
@@ -35,6 +44,7 @@ async def drawn(run: Path, theme: str) -> str:
     app = PpoTui(ScreenRequest(run=str(run.absolute()), read_only=False, settings=Settings(theme=theme)))
     async with app.run_test(size=(COLUMNS, ROWS)) as pilot:
         await settled(pilot)
+        await pilot.press("down")
         await pilot.pause(3)
         return app.export_screenshot()
 
@@ -72,6 +82,25 @@ def text_of(svg: str, columns: int, rows: int) -> str:
     return "\n".join("".join(sign for sign, *_ in row).rstrip() for row in cells(svg, columns, rows))
 
 
+def live(run: RunDir, step: int) -> None:
+    """Cuts a recorded run after a step and writes its state at that step, judged by the current rules."""
+    attempt = run.attempt(1)
+    done = [record for _, record in steps(run) if record.step <= step]
+    checklist = checklist_maker(run.read_info(), recorded_sizes(run), None)(attempt.read_launch().keys)
+    for record in done:
+        checklist.step(record.step, record.data, t=record.t)
+    now, me, checks = done[-1].t, ProcessId.of(os.getpid()), tuple(checklist.checks())
+    for path in (run.events, run.machine, attempt.steps):
+        path.write_text("".join(line for line in path.open() if json.loads(line)["t"] <= now))
+    attempt.exit.unlink()
+    state = replace(current(run), state="running", exit=None, step=step, phase="rollout", phase_since=now, updated=now)
+    left = (state.total - step) * state.step_seconds
+    state = replace(
+        state, supervisor=me, driver=me, heartbeat=time.time(), beat=None, eta=left, done=now + left, checks=checks
+    )
+    replace(state, verdict=str(checklist.verdict), flags=flags_of(checks), last_score=None).write(run.state)
+
+
 def pictures(home: Path) -> dict[str, str]:
     """The pictures of docs/pictures as SVG, from recorded runs in `home`, the PPO_TUI_HOME."""
     with tarfile.open(DATA / "gpu" / "sums.tar.xz") as tar:
@@ -84,11 +113,12 @@ def pictures(home: Path) -> dict[str, str]:
         *sorted((DATA / "logs").glob("kl-blowup.*"), reverse=True),
     ]
     flagged = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-    learning = home / "runs" / "433a07-sums"
-    asyncio.run(drawn(learning, "dark"))  # the first look also lists what rose before it
+    watched = home / "runs" / "da2c09-sums"
+    live(RunDir(watched), 8)
+    asyncio.run(drawn(watched, "dark"))  # the first look also lists what rose before it
     return {
-        "dashboard-dark": asyncio.run(drawn(learning, "dark")),
-        "dashboard-light": asyncio.run(drawn(learning, "light")),
+        "dashboard-dark": asyncio.run(drawn(watched, "dark")),
+        "dashboard-light": asyncio.run(drawn(watched, "light")),
         "dashboard-flagged": asyncio.run(drawn(home / "runs" / flagged, "dark")),
     }
 
