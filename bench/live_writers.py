@@ -2,7 +2,8 @@
 
 A writer is slow, killed, restarted into the same file or into a new one, or ends. The file is held open, replaced
 (trainer_state.json) or a database (Trackio). Prints a row per writer and form: the steps that were read, the seconds
-from the end of the writer to that of the run, its state, and what is wrong. `live_writers.py WRITER` selects.
+from the end of the writer to that of the run, its state, and what is wrong. The fast clock does not reach the times of
+steps, so a hang means something at real speed only. `live_writers.py WRITER` selects.
 """
 
 import json
