@@ -337,7 +337,7 @@ def _without_metrics(path: Path, names: Framework | None, unknown: tuple[int, st
     from launcher.runs.watch.foreign import rows
 
     if names is None and (table := of_rows(rows(chunks(path), None))):
-        return Unnamed(f"{path} has rows of numbers, but too few names of a known framework", table)
+        return Unnamed(f"{path} is a table with too few names of a known framework", table)
     numbered = ((number, line) for number, line in enumerate(records(path), 1) if len(_NUMBER.findall(line)) > 2)
     number, line = unknown[:2] if unknown else next(numbered, (0, b""))
     shown = clean(line if isinstance(line, str) else line[:300].decode(errors="replace")).strip()[:60]
