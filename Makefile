@@ -32,8 +32,6 @@ STAMP := .venv/.installed-$(EXTRA)
 # tests again
 export PYTHONDONTWRITEBYTECODE :=
 # pip installs torch: it alone finds a build that lies on the machine. uv installs the rest in a quarter of pip's time
-# Of the extra `docs`, which only `make docs` needs
-SITE = $(shell sed -n 's/^docs = \["\(.*\)"\].*/\1/p' pyproject.toml)
 UV := .venv/bin/uv pip install --python $(PYTHON) --no-deps
 PINS := -r <(grep -vE '^(--|torch==)' launcher/verl/requirements-cpu.txt) -r requirements-dev.txt
 
@@ -114,7 +112,6 @@ pages: setup  # the generated parts of docs/, from the code, its tables and reco
 	@$(SCRIPT) tools/pages.py
 
 docs: setup pages  # the documentation as static HTML with search, in site/
-	@.venv/bin/zensical --version > /dev/null 2>&1 || $(PIP) -q -c <(grep -hv '^--' launcher/verl/requirements-cpu.txt requirements-dev.txt) '$(SITE)'
 	@.venv/bin/zensical build --clean
 	@$(SCRIPT) tools/site_search.py site
 

@@ -113,6 +113,8 @@ def prepare(name: str, cast: dict[str, Any], home: Path, folder: Path) -> None:
     page = DOCS / "tutorials" / f"{name}.md"
     if page.exists():
         save(page, folder)
+    if "before" in cast:
+        printed(cast["before"], folder, home)
 
 
 def recorded(name: str, cast: dict[str, Any]) -> str:

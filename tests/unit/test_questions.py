@@ -34,7 +34,7 @@ class _Quiet(SimpleHTTPRequestHandler):
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of the site, built here and served."""
     if not ZENSICAL.exists():
-        pytest.skip("needs zensical: make docs")
+        pytest.skip("needs zensical: make setup")
     folder = tmp_path_factory.mktemp("site")
     shutil.copytree(ROOT / "docs", folder / "docs")
     shutil.copy(ROOT / "zensical.toml", folder)
