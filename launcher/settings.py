@@ -294,7 +294,7 @@ def read_assistant() -> Assistant:
     address = urlsplit(found.url)
     safe = address.scheme == "https" or (address.scheme == "http" and _loopback(address.hostname))
     if needs and (not safe or "@" in address.netloc):
-        hint = "use https without a login, or a port of this machine: ssh -L 8000:localhost:8000 HOST"
+        hint = "use https without a login in the URL, or a port of this machine: ssh -L 8000:localhost:8000 HOST"
         raise UserError(f"{place}: this url is not safe: {without_login(found.url)}", hint)
     return found
 

@@ -20,7 +20,7 @@ from strings import comments, docstrings, entries, sentences
 from launcher.core.tables import read_tables, record
 
 ROOT = Path(__file__).parents[1]
-READERS = {"strings": sentences, "docstrings": docstrings, "data": entries, "comments": comments}
+READERS = {"strings": sentences, "docstrings": docstrings, "data": entries, "comments": comments, "code": comments}
 FENCE = re.compile(r"^ *```.*?^ *```", re.M | re.S)
 SPAN = re.compile(r"`[^`\n]*`")
 WRAPPED = re.compile(r"(?<=[^\n|])\n(?=[^\n|#*\-0-9 ])")  # a line that continues its paragraph
@@ -39,6 +39,7 @@ class Rule:
     """Whether it is a hint everywhere."""
     hint_in: tuple[str, ...] = ()
     """The kinds of text in which it is only a hint."""
+    code: bool = False  # whether it also applies to comments of code
 
     def hits(self, text: str) -> Iterator[re.Match[str]]:
         yield from _compiled(self.pattern).finditer(text)
@@ -106,7 +107,7 @@ class Words:
     def hits(self, text: Text) -> Iterator[Hit]:
         """The hits in a text, without permitted ones."""
         for rule in self.rules:
-            for match in rule.hits(text.text):
+            for match in rule.hits(text.text) if rule.code or text.kind != "code" else ():
                 if not any(excuse.covers(rule, text, match) for excuse in self.excuses):
                     line = text.line + text.breaks.count("\n", 0, match.start())
                     hint = rule.hint or text.kind in rule.hint_in

@@ -121,7 +121,7 @@ def files(subject: Subject, nodes: Iterable[Node], mark: str) -> Iterator[Findin
         folder = Path(mark).parent
         lacks = "each node keeps its part of a checkpoint: no run can resume from it" if len(answered) > 1 else ""
         if subject.loaded.preset.cluster.submit:
-            lacks = "samples, checkpoints and metrics in full precision stay there"
+            lacks = "samples, checkpoints and full-precision metrics stay there"
         if lacks:
             yield found("CLUSTER-6.runs", folder=folder, without=_nodes(without), lacks=lacks)
 
@@ -175,7 +175,7 @@ def _way_in(subject: Subject, error: UserError) -> str:
     if trouble is Trouble.TOKEN:
         return "set RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH to the token of the cluster, or write it to ~/.ray/auth_token"
     if trouble is Trouble.VERSION:
-        return "set 'python' of the preset to an interpreter with the cluster's Python and Ray versions"
+        return "set 'python' in the preset to an interpreter with the cluster's Python and Ray versions"
     if subject.loaded.preset.cluster.submit:
         return "start the cluster, or set cluster.address to its dashboard, host:8265"
     return "start the cluster with `ray start --head`, or set cluster.address to host:6379 of its head"

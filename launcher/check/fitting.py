@@ -57,7 +57,7 @@ def _phases(subject: Subject, estimated: Estimate, total: int) -> Iterator[Findi
     elif likely.gpu_high > total:
         # the assumptions of the upper end
         always = likely.name in ("engine start", "rollout", "reward model", "weights to engine", "checkpoint")
-        supposed = "" if always else "if micro-batches are full of the longest sequences, "
+        supposed = "" if always else "if micro-batches are full of maximum-length sequences, "
         words = {"supposed": supposed, "phase": likely.name, "ends": _ends(likely), "total": gib(total)}
         fix = _what_helps(subject, estimated, likely, certain=False)
         yield found("FIT-2", **words, sum=_sum(likely, certain=False), keys=_keys(likely), fixes=[fix])

@@ -208,7 +208,7 @@ def tune(
     loaded = load(preset)
     path = target(name or f"{loaded.name}-tuned")
     if path.exists():
-        raise UserError(f"preset {path.stem} exists already", "choose another with --name, or delete it")
+        raise UserError(f"preset {path.stem} exists already", "choose another name with --name, or delete it")
     with refusals():
         found = probe(loaded, path, say, most=limit, count=steps, force=force)
     if json:

@@ -147,7 +147,7 @@ def try_(
 ) -> None:
     """Try the fixes of a flag from the checkpoint before it. A control run without changes runs alongside.
 
-    For a failed run, one trial runs a few steps without the setting that the failing code belongs to. The trials are
+    For a failed run, one trial runs a few steps without the suspected setting. The trials are
     runs of the queue: side by side on free GPUs, otherwise one after another.
     """
     if verdicts:

@@ -181,7 +181,7 @@ def stop(
         waits = cancel_retry(target, before)
         say(f"run {target.id} is not running (state: {state})" + ("; cancelled its retry" if waits else ""))
     if left:
-        say(f"processes of the run that could not be ended: {', '.join(map(str, left))}")
+        say(f"processes of the run that could not be killed: {', '.join(map(str, left))}")
     if json:
         put_json({"run": target.id, "state": state, "left": left})
     if left or (before.going and wait and (state in ALIVE or state == "lost")):  # or a job whose cluster did not answer

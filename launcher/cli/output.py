@@ -160,7 +160,7 @@ def confirm(question: str, yes: bool, what: str, hint: str = "add --yes") -> Non
     if yes:
         return
     if not sys.stdin.isatty():
-        raise UserError(f"{what} without a terminal requires a confirmation", hint)
+        raise UserError(f"no terminal to confirm {what}", hint)
     typer.confirm(question, abort=True, err=True)
 
 

@@ -150,7 +150,7 @@ def delete(preset: Own, yes: Yes = False) -> None:
     library.own(preset)
     confirm(f"Delete your preset {preset}?", yes, f"deleting preset {preset}")
     uncovered = library.delete(preset)
-    say(f"deleted preset {preset}" + ("; the shipped preset of that name is visible again" if uncovered else ""))
+    say(f"deleted preset {preset}" + ("; the shipped preset with that name is visible again" if uncovered else ""))
 
 
 @app.command("import")

@@ -99,7 +99,7 @@ def _say_leftovers(states: Sequence[tuple[RunDir, RunState]]) -> None:
         say(str(refusal))
     over = {run.id for run, state in states if state.over}
     if left := [pid for pid, run_id in processes_of_runs() if run_id in over]:
-        say(f"processes of ended runs that are still there: {len(left)}; 'ppo-tui clean' ends them")
+        say(f"processes of ended runs that are still alive: {len(left)}; 'ppo-tui clean' ends them")
 
 
 def _list_hosts(json: bool) -> None:
@@ -327,7 +327,7 @@ def health(
         put_table([(check.level.words, check.rule, f"{check.name}: {check.message}") for check in others])
     else:
         kind = "other rule" if up else "rule"
-        say(f"{counted(len(others), kind)}: see them with --all, and what happened with --events")
+        say(f"{counted(len(others), kind)}: --all lists them, --events what happened")
     _put_changes(changes if events else (), numbering.unit)
 
 

@@ -29,7 +29,7 @@ def samples(
     found = {dump.step: dump for dump in dumps(target) if dump.kind == kind}
     if not found:
         hint = (
-            "look where the run was made"
+            "look on the machine where the run was made"
             if target.read_head().followed
             else "set trainer.rollout_data_dir to keep them"
         )

@@ -83,7 +83,7 @@ def _put(report: "Report") -> None:
     for name, seconds in sorted(report.stages.items(), key=lambda item: -item[1]):
         usual = report.usual.get(name)
         share = f"{100 * seconds / report.seconds:.0f} %" if report.seconds else "–"
-        what = STAGES[name].words if report.of_verl or name != OTHER else "what the log does not time"
+        what = STAGES[name].words if report.of_verl or name != OTHER else "time not recorded in the log"
         rows.append((name, number(seconds), share, number(usual), what))
     put_table(rows)
     if report.time:

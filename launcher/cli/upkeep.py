@@ -149,7 +149,7 @@ def _gained(run: RunDir, trained: RunDir, settings: list[str], *, force: bool) -
         before = last_validation(base)
     after = last_validation(trained)
     if before is None or after is None:
-        raise UserError("an evaluation has left no responses", "look at its log with ppo-tui attach")
+        raise UserError("an evaluation left no responses", "read its log with ppo-tui attach")
     return paired(before, after)
 
 

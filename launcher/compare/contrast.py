@@ -116,7 +116,7 @@ def assumptions(runs: Sequence[Compared], results: Sequence[Contrast]) -> list[s
         )
     if "seeds" in over:
         few = min(of_run.count(group) for group in of_run) < 3
-        alone = "; a group of one or two runs is assumed to vary like the other group" if few else ""
+        alone = "; a group of one or two runs is assumed to vary as much as the other group" if few else ""
         lines.append(f"groups of several runs: assumes independent, roughly normal seeds{alone}")
     if results:
         together = f" of all {compared} groups together" if compared > 1 else ""
@@ -220,7 +220,7 @@ def _contrast(
         contrast = replace(contrast, difference=values[1] - values[0], over="seeds")
         spread = error.size / math.sqrt(1 / len(a) + 1 / len(b))
         if contrast.difference and not spread:
-            return replace(contrast, reason="the runs of a group are all alike; use other seeds")
+            return replace(contrast, reason="the runs of a group are identical; use different seeds")
     else:
         pairs = _pairs(ours[0], theirs[0], window)
         if not pairs:

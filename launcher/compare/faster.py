@@ -87,7 +87,7 @@ def plan(run: RunDir, *, count: int | None = None, at: int | None = None) -> Fas
         store.add_all([record], number)
     advice = next((each for each in timing.advice(store) if each.settings), None)
     if advice is None:
-        raise UserError(f"no setting is known that could make run {run.id} faster", f"'ppo-tui time {run.id}' has more")
+        raise UserError(f"no known setting could make run {run.id} faster", f"'ppo-tui time {run.id}' has more")
     step = [0, *parent.checkpoints][-1] if at is None else at
     planned_fork(parent, list(advice.settings), step=step)
     return FasterPlan(run, advice, step, step + max(count or STEPS, STEPS))

@@ -48,7 +48,7 @@ def isolation(state: RunState, last: int, failure: Failure) -> tuple[str, str] |
         later = f"; later another failure: {state.error}" if state.failed else ""
         return (
             ISOLATED,
-            f"step {failure.rose} ended, in which the run failed: the failure depends on this change{later}",
+            f"step {failure.rose} ended, where the run had failed: the failure depends on this change{later}",
         )
     if state.failed:
         return OTHER, f"before the end of step {failure.rose}: {state.error}"

@@ -157,7 +157,7 @@ def _subject(run: Parent, rule: str | None, changes: Sequence[Sequence[str]]) ->
     never = f"{rule or 'no check'} {'never' if rule else 'ever'} rose to WARN or CRITICAL in run {run.id}"
     if failure is None:
         raise UserError(never, f"'ppo-tui health {run.id}' shows its rules")
-    unknown = "no setting is known without which the failing code does not run"
+    unknown = "no known setting turns the failing code off"
     raise UserError(f"{never}, and {unknown}", f"name one to isolate: ppo-tui try {run.id} KEY=VALUE")
 
 
@@ -235,7 +235,7 @@ def carry_out(
                 if _over(run, changes, narrate):
                     del going[run.id]
             if going and _finished_without_flag(runs[0], planned.run):
-                narrate("the unchanged control run did not repeat the flag, so no fix can be judged")
+                narrate("the flag did not rise again in the unchanged control run, so no fix can be judged")
                 break
     finally:
         for run, _ in going.values():

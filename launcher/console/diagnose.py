@@ -336,8 +336,8 @@ def _located(log: Evidence, root: ErrorLine) -> Diagnosis:
     found = Diagnosis(
         UNKNOWN,
         f"{f'Likely {where}' if likely else 'Unknown failure'}: {message}",
-        "No entry of the catalog matches. The quoted line is the first failure, followed by the line "
-        f"of your code or veRL's that led to it.{_after(log, root)}",
+        "No entry of the catalog matches. The quoted line is the first failure, followed by the line in "
+        f"your code or in veRL that led to it.{_after(log, root)}",
         shorten([*first, root.quote, root.told, root.frame, *_ended(log, root), root.config_key]),
         (*isolation(place), Fix("read the log around this line"), *(_OWN if log.framework is None else ())),
         confidence="likely" if likely else "unknown",
@@ -375,7 +375,7 @@ def _silent(log: Evidence, last: Quote | None) -> Diagnosis:
     return Diagnosis(
         UNKNOWN,
         "Run ended without an error message",
-        "The log ends without an exception. Ray can lose a driver's last lines.",
+        "The log ends without an exception. Ray can lose the driver's last lines.",
         shorten([last]),
         (Fix("read the logs in the Ray session folder: /tmp/ray/session_latest/logs"), Fix("run `dmesg | tail`")),
         confidence="unknown",

@@ -41,7 +41,7 @@ class Setting:
         now = f"{self.key}={self.value}" if self.value else self.needed
         because = f"it runs because {now}" if self.decides else f"it depends on {now}"
         decides = f"a short run with {self.key}={self.without}" if self.without else ""
-        return Rival(self.key, f"{now} and this code do not fit", (Evidence(because, name="setting"),), decides=decides)
+        return Rival(self.key, f"{now} does not fit this code", (Evidence(because, name="setting"),), decides=decides)
 
 
 @dataclass(frozen=True)

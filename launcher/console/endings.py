@@ -25,10 +25,10 @@ def finished(log: Evidence) -> Diagnosis:
     title, meaning, fixes = "Finished", "The run reached its last step.", list[Fix]()
     if log.over:
         title = f"Finished after step {log.step}"
-        meaning = "The log has the line that ends a training, and no step after it."
+        meaning = "The log has the line that ends training, and no step after it."
     elif log.step is not None and log.total is not None and log.step < log.total:
         title = f"Finished early at step {log.step} of {log.total}: the last epoch ended"
-        meaning = "The epochs have fewer steps than trainer.total_training_steps; veRL ends without a last validation."
+        meaning = "The epochs have fewer steps than trainer.total_training_steps; veRL ends without a final validation."
         fixes = [Fix(changes=(MORE_EPOCHS,))]
     elif log.only_validates:
         title, meaning = "Finished: validated only", "trainer.val_only=True ends a run after one validation."
@@ -39,12 +39,12 @@ def finished(log: Evidence) -> Diagnosis:
         fixes = [Fix(changes=(MORE_EPOCHS,), why="(or trainer.total_training_steps) to continue training")]
         if log.resumed is not None and log.resumed < (log.total or 0):
             title = f"Finished without training: resumed at step {log.resumed} of {log.total}"
-            meaning = "No batch was left: the loader's state in the checkpoint (data.pt) is at the end of an epoch."
-            again = Fix("remove data.pt from the checkpoint", why=", so that this epoch begins again")
+            meaning = "No batches were left: the loader state in the checkpoint (data.pt) is at the end of an epoch."
+            again = Fix("remove data.pt from the checkpoint", why=", so that this epoch restarts")
             fixes = [Fix(changes=(MORE_EPOCHS,)), replace(again, alternative=True)]
     if log.failed_prompts:
         meaning += f" veRL dropped {counted(log.failed_prompts, 'prompt')} whose score raised an exception."
-        fixes.append(Fix("run `ppo-tui check --reward FILE` to find what the reward function cannot read"))
+        fixes.append(Fix("run `ppo-tui check --reward FILE` to find responses on which the reward function fails"))
     shown = next(filter(None, map(log.quote, ("final", "step", "validated_first", "progress"))), None)
     if shown is not None and shown == log.quote("final"):  # its metrics continue in the next lines
         shown = Quote(shown.line, shown.text.partition(": ")[0].strip("(\"'"))
@@ -77,7 +77,7 @@ def stopped(log: Evidence, shown: Quote | None) -> Diagnosis:
         first, count = repeated
         quotes.insert(0, first)
         meaning += f" Until then an error was printed {count}×: {first.text[:120]}"
-        fixes.append(Fix("find what prints this error", why="before the run is continued"))
+        fixes.append(Fix("find the cause of this error", why="before you continue the run"))
     if (nan := log.quote("nan")) is not None:
         quotes.append(nan)
         meaning += " Its gradients were not finite."
@@ -94,8 +94,8 @@ def vanished(log: Evidence) -> Diagnosis:
     found = of_entry(log, proven(cause_of(KILLED), log.machine), [log.quote("last")])
     return replace(
         found,
-        title="The driver vanished while its supervisor watched: probably killed (SIGKILL); exit code unknown",
-        meaning="Only its parent, a supervisor that was killed before, could have got the exit code. "
+        title="The driver vanished under its supervisor: probably killed (SIGKILL); exit code unknown",
+        meaning="Only its parent could have read the exit code, but that supervisor had been killed. "
         f"Probably, {found.meaning[0].lower()}{found.meaning[1:]}",
         confidence="likely",
     )
@@ -124,7 +124,7 @@ def running(log: Evidence, alive: bool | None) -> Diagnosis:
     shown = log.quote("step")
     if alive:
         return Diagnosis("running", "Still running", "The driver is running.", shorten([shown]))
-    meaning = "The log ends in the middle of the run: the run continues, it hangs, or the log was cut off."
+    meaning = "The log ends in the middle of the run: the run continues or hangs, or the log is truncated."
     quotes = [shown or log.quote("last")]
     if log.step is not None:
         of = f" of {log.total}" if log.total else ""
@@ -146,7 +146,7 @@ def running(log: Evidence, alive: bool | None) -> Diagnosis:
         meaning += text
     if (retried := log.facts.retried) is not None:
         quotes.append(Quote(retried.line, retried.text))
-        meaning += " A client repeats a request: the service that it asks, a verifier or a tool, does not answer."
+        meaning += " A client repeats a request: the service, such as a verifier or a tool, does not answer."
     looking = tuple(_looking(log))
     return Diagnosis("running", title, meaning, shorten(quotes), looking, confidence="unknown")
 
@@ -157,13 +157,13 @@ def _engine(log: Evidence) -> Iterator[tuple[Quote, str]]:
         return
     quote, active, queued = log.facts.engine
     if active or queued:
-        yield quote, f" The engine still runs {counted(active, 'request')} and has {queued} waiting: it generates."
+        yield quote, f" The engine still runs {counted(active, 'request')} and has {queued} waiting: it is generating."
     elif (left := _unfinished(log)) is not None:
         prompts = counted(left[1], "prompt")
-        yield quote, f" The engine has no request, and {prompts} are unfinished: look at the reward and the tools."
+        yield quote, f" The engine has no request, and {prompts} are unfinished: check the reward and the tools."
         yield left[0], ""
     else:
-        yield quote, " The engine has no request: it waits for the trainer, the reward or a tool."
+        yield quote, " The engine has no requests: it waits for the trainer, the reward or a tool."
 
 
 def _validation(log: Evidence) -> str:
@@ -203,11 +203,11 @@ def _looking(log: Evidence) -> Iterator[Fix]:
 
 def unended(log: Evidence) -> Diagnosis:
     """The log of another framework shows no error; its endings are unknown."""
-    meaning = "The log has no error, and no line that ends the run."
+    meaning = "The log has no error, and no line that marks the end of the run."
     if log.step is not None:
         meaning += f" Its last step is {log.step}{f' of {log.total}' if log.total else ''}."
     look = Fix(
-        "look at the exit code where the run was started, and for killed processes (`dmesg | tail`)",
+        "check the exit code where the run was started, and look for killed processes (`dmesg | tail`)",
         when="if the run has ended",
     )
     return Diagnosis("running", "No error in the log", meaning, fixes=(look,))
@@ -221,7 +221,7 @@ def without_signal(log: Evidence, ended: Diagnosis) -> Diagnosis:
     title = ended.title
     if ended.cause == "running" and (repeated := log.facts.lasting) is not None:
         title = f"Every response got the reward {reward:g}, and an error is printed: {repeated[0].text[:80]}"
-    prompt = Fix("read a prompt as the model got it (its chat template?), and try rows: `ppo-tui check --reward FILE`")
+    prompt = Fix("read a prompt as the model gets it (chat template?), and try rows: `ppo-tui check --reward FILE`")
     quotes = shorten([*ended.evidence, log.quote("step")])
     return replace(
         ended, title=title, meaning=meaning, evidence=quotes, fixes=(prompt, *ended.fixes), confidence="likely"

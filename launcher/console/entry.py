@@ -11,8 +11,8 @@ from launcher.console.evidence import Evidence
 from launcher.console.tracebacks import Quote
 from launcher.record.fix import Change, Fix
 
-_GUIDE = Fix("use the versions that veRL's guide for this device names, or its image")
-_HAS = Fix("read the quoted lines: the run has the known settings against this already")
+_GUIDE = Fix("use the versions or the image of veRL's guide for this device")
+_HAS = Fix("read the quoted lines: the run already has the settings that usually prevent this")
 _INSTALL = re.compile(r"verl\[vllm\](==[\d.]+')(?: \(installs [^)]*\))?")
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 

@@ -51,12 +51,12 @@ def senders(cause: str, machine: MachineEnd | None, *, watched: bool) -> tuple[t
         kernel = f"likely: {counted[1]} rose by {counted[0]}" if counted[0] else f"excluded: {counted[1]} did not rise"
     oomd = "possible: see `journalctl -u systemd-oomd`"
     if watched:
-        oomd = "excluded: it ends whole control groups, and the supervisor in that of the driver lives"
+        oomd = "excluded: it kills whole control groups, but the supervisor in the driver's group is alive"
     return (
         ("kernel's OOM killer", kernel),
         ("memory limit of the cgroup", kernel),
         ("systemd-oomd", oomd),
-        ("another program, user or root", "possible: nothing records who sends a signal"),
+        ("another program, user or root", "possible: the sender of a signal is not recorded"),
     )
 
 

@@ -26,7 +26,7 @@ class Phase:
 PHASES = {name: record(Phase, row) for name, row in tables_of(__file__).items()}
 ORDER = tuple(PHASES)
 OTHER = "other"
-ALL_STEPS = "all steps, waiting for its end"  # the phase for a log with an unknown writer
+ALL_STEPS = "all steps done, waiting for its end"  # the phase for a log with an unknown writer
 TIMED = {name: phase.timers for name, phase in PHASES.items() if phase.timers}
 IN_STEP = frozenset({*TIMED, OTHER})
 PHASE_OF_TIMER = {timer: name for name, timers in TIMED.items() for timer in timers}

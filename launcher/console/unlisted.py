@@ -113,7 +113,7 @@ def isolation(place: Place) -> Iterator[Fix]:
     """The run without the setting that enables the failing code, which isolates the failure, but is not a fix."""
     if place.setting is not None and place.setting.without:
         change = Change(place.setting.key, "set", (place.setting.without,))
-        why = "in a short fresh run: this is not a fix, but shows whether it decides"
+        why = "in a short fresh run: not a fix, but shows whether it is the cause"
         yield Fix("isolate", (change,), why=why, isolates=True)
         yield Fix("start this short run with `ppo-tui try RUN`", fits="own run")
 
@@ -206,7 +206,7 @@ def _packages(component: Component | None, facts: RunFacts) -> Iterator[Package]
         if version is None:
             continue
         if name in wanted:
-            fits = "fits veRL" if within(version, wanted[name]) else f"veRL asks for {wanted[name]}"
+            fits = "fits veRL" if within(version, wanted[name]) else f"veRL requires {wanted[name]}"
         else:
             asking = [verl for verl, ranges in requirements().items() if within(version, ranges.get(name, "==0"))]
             fits = f"fits veRL {asking[0]} to {asking[-1]}" if asking and "verl" not in facts.versions else ""

@@ -11,8 +11,8 @@ _HINTS = {
     **dict.fromkeys((errno.EACCES, errno.EPERM), "'ls -l' shows who may use it"),
     errno.EISDIR: "name a file, not a folder",
     errno.ENOTDIR: "name a folder, not a file",
-    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free disk space: 'ppo-tui clean --dry-run' lists what can go"),
-    errno.EROFS: "choose a folder on a disk that can be written",
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free disk space: 'ppo-tui clean --dry-run' lists candidates"),
+    errno.EROFS: "choose a folder on a writable disk",
     errno.ENAMETOOLONG: "use a shorter name",
 }
 

@@ -42,7 +42,7 @@ def read_only() -> bool:
 def refuse_changes(path: object = None) -> None:
     """Raises OSError in a read-only process."""
     if read_only():
-        raise OSError(errno.ECANCELED, "not allowed, because this command only reads", path and str(path))
+        raise OSError(errno.ECANCELED, "not allowed in a read-only command", path and str(path))
 
 
 def guard() -> None:

@@ -38,7 +38,7 @@ def rows(items: Iterable[Item], split: str) -> Iterator[schema.Row]:
     for index, (place, item) in enumerate(items):
         question, answer = item.get("question"), item.get("answer")
         if not isinstance(question, str) or not isinstance(answer, str):
-            raise UserError("not a row of GSM8K", "a row has the strings 'question' and 'answer'", place)
+            raise UserError("not a row of GSM8K", "a row needs the strings 'question' and 'answer'", place)
         truth = ground_truth(answer)
         if truth is None:
             raise UserError(f"no result in the answer {answer[-20:]!r}", "end it with '#### ' and a number", place)

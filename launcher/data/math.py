@@ -38,7 +38,7 @@ def rows(items: Iterable[Item], split: str) -> Iterator[schema.Row]:
     for index, (place, item) in enumerate(items):
         problem, solution = item.get("problem"), item.get("solution")
         if not isinstance(problem, str) or not isinstance(solution, str):
-            raise UserError("not a problem of MATH", "a problem has the strings 'problem' and 'solution'", place)
+            raise UserError("not a problem of MATH", "a problem needs the strings 'problem' and 'solution'", place)
         truth = ground_truth(solution)
         if truth is None:
             raise UserError("no answer in the solution", "write it in \\boxed{}", place)
@@ -75,7 +75,7 @@ def _local(folder: Path, split: str) -> Iterator[Item]:
         return
     files = sorted((folder / split).rglob("*.json"), key=_natural)
     if not files:
-        raise UserError(f"{folder / split} has no .json files", "the original MATH has one per problem")
+        raise UserError(f"{folder / split} has no .json files", "the original MATH has one file per problem")
     for path in files:
         try:
             item = json.loads(path.read_text("utf-8"))

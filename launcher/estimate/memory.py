@@ -29,7 +29,7 @@ TRAINER = 3 * GIB  # a worker that trains
 ENGINE = int(6.6 * GIB)  # vLLM's server, core and worker
 RESUMED = "reference, after a resume"
 COPIES = "bf16 copies of the largest layers"
-CACHED = "kept by torch from phases before"
+CACHED = "kept by torch from earlier phases"
 
 
 class Part(NamedTuple):

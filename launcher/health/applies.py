@@ -23,7 +23,7 @@ def _reference(config: RunConfig) -> str | None:
 def _clipping(config: RunConfig) -> str | None:
     mode = config.clips_by_design
     if LOSS_MODE not in config and config.framework is not None:  # veRL's own is vanilla
-        return f"the policy loss is unknown, and some clip by design; name it ({LOSS_MODE})"
+        return f"the policy loss is unknown, and some losses clip by design; set it ({LOSS_MODE})"
     return f"the {mode} loss clips by design" if mode else None
 
 
@@ -45,7 +45,7 @@ def _one_update(config: RunConfig) -> str | None:
         return f"{BATCH} or {MINI} is unknown"
     if config.several_updates:
         return "several updates per batch"
-    return "the old policy is the rollout's (bypass_mode)" if config.flag(f"{CORRECTION}.bypass_mode") else None
+    return "the old policy is the rollout policy (bypass_mode)" if config.flag(f"{CORRECTION}.bypass_mode") else None
 
 
 def _sampling(config: RunConfig) -> str | None:

@@ -63,7 +63,7 @@ def assumed(text: str) -> Machine:
     match = _ASSUMED.fullmatch(text.strip().lower())
     if match is None or (match[1] and not int(match[1])) or not int(match[2]) or float(match[3]) < 1:
         raise UserError(
-            f"'{text}' is not a valid machine", "use GPUs x GiB of each, such as 1x24, or nodes x GPUs x GiB: 4x8x80"
+            f"'{text}' is not a valid machine", "use GPUs x GiB per GPU, such as 1x24, or nodes x GPUs x GiB: 4x8x80"
         )
     nodes = int(match[1]) if match[1] else None
     total = int(float(match[3]) * GIB)

@@ -107,7 +107,7 @@ def _notify(url: str, title: str, body: str) -> None:
         hint = "see https://github.com/caronc/apprise/wiki for the addresses"
         raise UserError("not an address that Apprise supports", hint)
     if not service.notify(title=title, body=body):
-        raise UserError("the service did not take the message", "check its address in config.yaml and the network")
+        raise UserError("the service did not accept the message", "check its address in config.yaml and the network")
 
 
 def _expanded(target: str) -> str:

@@ -22,7 +22,7 @@ from launcher.verl import versions
 
 _ABOVE: list[Where] = [("extends",), ("recipe",)]  # other files
 _ABOUT = {*_ABOVE, ("description",), ("needs",)}  # parts of a recipe's file that are not settings
-# beside us, in a checkout as in site-packages: another folder of that name may be first on PYTHONPATH
+# next to us, in a checkout as in site-packages: another folder of that name may be first on PYTHONPATH
 _SHIPPED = Path(launcher.__path__[0]).parent / "presets"
 _ORDER = {name: place for place, name in enumerate(FIELDS)}
 _DOTTED = re.compile(r"(?<![\w.+/~@-])[a-z]\w*(?:\.\w+)+")

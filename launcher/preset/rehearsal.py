@@ -16,7 +16,7 @@ STEPS: int = _TABLES["course"]["values"]["trainer.steps"]
 _UNHEARD = ("health", "sweep")  # no alert leaves the machine
 _OLDER = tuple(f"{block}_micro_batch_size" for block in (f"{ACTOR}.ppo", f"{CRITIC}.ppo", f"{REF}.log_prob"))
 _GPUS = "CUDA_VISIBLE_DEVICES"
-UNTRIED = "not tried: GPUs, their memory, the rollout engine, the weights of a larger model, the sizes of batches"
+UNTRIED = "not tested: GPUs, GPU memory, the rollout engine, weights of a larger model, batch sizes"
 
 
 def models(loaded: LoadedPreset) -> list[str]:

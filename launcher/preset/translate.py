@@ -158,7 +158,7 @@ def settings(
         if key in ours or key == "trainer.resume_from_path":
             raise UserError(
                 f"{key} is set by ppo-tui to the folder of the run",
-                "continue a run with 'ppo-tui resume', move all runs with PPO_TUI_HOME",
+                "continue a run with 'ppo-tui resume'; PPO_TUI_HOME sets the folder of all runs",
             )
     derived = _derived(preset, version, experiment or loaded.name)
     fields = of_fields(loaded.layer, foreign=preset.is_foreign)

@@ -93,7 +93,7 @@ def _document(path: Path, text: str) -> Mapping[Any, Any]:
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     if (why := refusal(text)) is not None:
-        raise UserError(why, "a preset needs no more than a few hundred values", str(path))
+        raise UserError(why, "a preset needs at most a few hundred values", str(path))
     try:
         # Round trip: it alone knows the lines. A reader of its own each time, because they keep state.
         document = YAML(typ="rt").load(text)

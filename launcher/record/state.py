@@ -83,9 +83,9 @@ class Elsewhere(Record):
     def words(self) -> str:
         """`its supervisor's lock is free, its last sign of life is 2 min old, its console last grew 12 min ago`."""
         said = [
-            "no lock shows whether its supervisor lives" if self.locked is None else "its supervisor's lock is free"
+            "no lock shows whether its supervisor is alive" if self.locked is None else "its supervisor's lock is free"
         ]
-        said.append(f"its last sign of life is {duration(self.silent)} old")
+        said.append(f"its last write was {duration(self.silent)} old")
         said.append("it has no console" if self.quiet is None else f"its console last grew {duration(self.quiet)} ago")
         said += [f"{counted(self.processes, 'process')} of it visible from here"] if self.processes else []
         return ", ".join(said)

@@ -77,7 +77,7 @@ async def ask(assistant: Assistant, text: str) -> AsyncGenerator[str, None]:
     Raises NoAnswer: after `SILENT` seconds without a byte, beyond `LARGEST` bytes, for a broken or empty answer.
     """
     if read_only():
-        raise UserError("a command that only reads sends nothing to an assistant", "use --ask in a terminal")
+        raise UserError("a read-only command sends nothing to an assistant", "use --ask in a terminal")
     key, hide, rest, begun = _key(assistant), Redactor(), "", False
     for again in (True, False):
         try:
@@ -125,11 +125,11 @@ async def _limited(name: str, raw: AsyncGenerator[bytes, None]) -> AsyncGenerato
         try:
             data = await asyncio.wait_for(anext(raw, b""), SILENT)
         except asyncio.TimeoutError:
-            raise NoAnswer(f"{name} sent nothing for {SILENT:.0f} s", "try again, or see what it waits for") from None
+            raise NoAnswer(f"{name} sent nothing for {SILENT:.0f} s", "try again, or check why it is silent") from None
         if not data:
             return
         if (size := size + len(data)) > LARGEST:
-            raise NoAnswer(f"the answer of {name} has more than {LARGEST >> 20} MiB", "ask for a shorter one")
+            raise NoAnswer(f"the answer of {name} has more than {LARGEST >> 20} MiB", "ask for a shorter answer")
         yield data
 
 
@@ -190,7 +190,7 @@ def _refused(url: str, status: int) -> NoAnswer:
     kind = _Passing if status >= 500 or status == 429 else NoAnswer
     hints = {401: "correct the key in the variable 'key_env'", 404: "correct 'model', and 'url', which ends in /v1"}
     hints[403] = hints[401]
-    return kind(f"{url} answered {status}", hints.get(status, "look at the log of the endpoint"))
+    return kind(f"{url} answered {status}", hints.get(status, "read the endpoint's log"))
 
 
 async def _contents(assistant: Assistant, raw: AsyncGenerator[bytes, None]) -> AsyncGenerator[str, None]:
@@ -222,4 +222,4 @@ def _content(assistant: Assistant, data: bytes) -> str:
         said = (each["delta"] if "delta" in each else each["message"] for each in json.loads(data)["choices"])
         return "".join(each.get("content") or "" for each in said)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        raise NoAnswer(f"{assistant.url} does not answer as OpenAI's interface does", "the url ends in /v1") from None
+        raise NoAnswer(f"{assistant.url} does not answer like OpenAI's interface", "the url ends in /v1") from None

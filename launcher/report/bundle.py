@@ -112,7 +112,7 @@ def _command(facts: Facts) -> str:
     argv = facts.info.argv or (facts.attempt.read_launch().argv if facts.attempt else ())
     at = next((place + 1 for place, word in enumerate(argv) if word.startswith("verl.")), len(argv))
     lines = [" ".join(map(shlex.quote, argv[:at])), *map(shlex.quote, argv[at:])]
-    return " \\\n  ".join(filter(None, lines)) or "# the command is not known"
+    return " \\\n  ".join(filter(None, lines)) or "# the command is unknown"
 
 
 def _config(facts: Facts) -> str:

@@ -85,7 +85,7 @@ def sentence(report: RunReport) -> str:
         "finished": "the run finished",
         "failed": "the run failed",
         "stopped": "the run was stopped",
-        "lost": "the supervisor of the run is gone",
+        "lost": "the supervisor of the run has ended",
         "ended": "the log of the run ends",
     }.get(facts.outcome or facts.state, "the run continues")
     parts = [f"{shown(facts.state, facts.verdict)}: {went}"]

@@ -45,7 +45,7 @@ class Lossy(UserError):
     """A script whose preset would train differently; `losses`: how; `undecided`: one is known only at run time."""
 
     def __init__(self, losses: tuple[str, ...], undecided: bool = False) -> None:
-        super().__init__("\n".join(["the preset would not train what the script trains:", *losses]))
+        super().__init__("\n".join(["the preset would not train like the script:", *losses]))
         self.losses, self.undecided = losses, undecided
 
 
@@ -132,7 +132,7 @@ def _imported(source: Source, command: pasted.Command, name: str, *, lossy: bool
     tidy(layer, followers=not preset.is_foreign)
     notes = [*(f"changed: {loss}" for loss in draft.losses), *draft.notes]
     if source.is_joined:
-        notes.insert(0, "imported as if the comments inside its command were not there, which end it in a shell")
+        notes.insert(0, "imported without the comments inside its command, at which a shell would end it")
     if preset.own_verl:
         notes.append(f"using the veRL in {preset.own_verl}, which shadows the installed one")
     elif clone := _clone(source):
@@ -212,7 +212,7 @@ def _add(word: str, draft: _Draft) -> None:
         if bare not in _NAMES:
             _doubt(key, word, draft)
             return
-        draft.notes.append(f"{bare}: a part that is known only when the script runs is left out")
+        draft.notes.append(f"{bare}: a part that is known only when the script runs was left out")
         word = re.sub(r"[-_.]+(?=['\"]?\Z)|(?<==)[-_.]+", "", marks.plain(word))
     try:
         draft.layer = layers.over(_setting(word, draft.folder), draft.layer)

@@ -150,7 +150,7 @@ def choose(
             raise UserError(f"the script exits before it starts veRL{said}", f"pass {asked} after the script name")
         script.overrides = [word.strip() for word in loose]
         if loose:
-            script.notes.append(f"no program is named with the settings: {MAIN} is assumed")
+            script.notes.append(f"no program precedes the settings: {MAIN} is assumed")
         return script
     _take(*commands[-1], script)
     if (other := commands[-1][0].script) not in ("", path) and Path(other).is_file():
@@ -217,9 +217,9 @@ def _prefix(words: Sequence[str], script: Script) -> dict[str, str]:
         return _runtime_env(words, script)
     starter = next((each for each in words if each in _RUNNERS), name)
     if starter in (*_RUNNERS, "torchrun", "accelerate", "deepspeed"):
-        script.notes.append(f"{starter} is left out: veRL starts its own processes, one driver is enough")
+        script.notes.append(f"{starter} is left out: veRL starts its own processes and needs only one driver")
     if name in CONTAINERS:
-        script.notes.append(f"run by {_short(words)}; its paths and variables apply to that container or host")
+        script.notes.append(f"run by {_short(words)}; its paths and variables are those of that container or host")
     found: dict[str, str] = {}
     for before, word in zip(("", *words), words, strict=False):
         option, equals, value = word.partition("=")

@@ -107,11 +107,11 @@ def limits(
     rollout, update = stages.get(ROLLOUT, 0.0) + stages.get(TAIL, 0.0), stages.get(UPDATE, 0.0)
     speeds = _rate(generated, rollout), _rate(total, update)
     known = peak(gpu) if gpu else None
-    nothing = "no GPU on record" if gpus != 0 else "no GPU"
+    nothing = "no GPU recorded" if gpus != 0 else "no GPU"
     missing = nothing if not gpu else "the GPU is not in the table" if known is None else ""
     if known is None or model is None or not gpus:
         logged = (metrics.get(VERL_MFU) or None) if gpus != 0 else None  # 0 if veRL does not support the GPU
-        why = missing or ("the model is not here, and the log has no size of it" if gpus else "no settings on record")
+        why = missing or ("model size not found" if gpus else "no settings recorded")
         return Limits(gpu, *speeds, mfu=logged, source=f"veRL ({VERL_MFU})" if logged else "", why=why)
     prompt = metrics.get("prompt_length/mean", 0.0)
     attention = 12 * model.layers * model.query * (prompt + responses)

@@ -29,7 +29,7 @@ RECENT = 20  # steps that are "usual", and that the advice is made from
 FEWEST = 2  # recent steps that advice needs
 _KEPT = 60  # maximum number of steps with spans in memory
 _SEQUENCES = "actor_rollout_ref.rollout.max_num_seqs"
-NO_SPANS = "no trace of this step was read: the times come from the log"
+NO_SPANS = "times from the log: this step has no trace"
 SWITCHED_OFF = "spans are off (PPO_TUI_SPANS=0 or `spans: false`)"
 
 

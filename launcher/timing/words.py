@@ -7,7 +7,7 @@ from launcher.record.problem import Problem
 from launcher.timing.limits import Limits
 from launcher.timing.report import FEWEST, Report
 
-_WAIT = Fix("end other programs there, or wait: all stages are slow, so no setting is the reason")
+_WAIT = Fix("end other programs on the host, or wait: all stages are slow, so no setting is the cause")
 
 
 def limit_line(limits: Limits) -> str:
@@ -37,18 +37,18 @@ def host_words(report: Report) -> str:
     if report.host is not None and not report.crowded:
         return report.host.words
     unseen = report.together and report.host is None
-    return "not recorded, and all stages are slow: look at it first (`uptime`, `top`)" if unseen else ""
+    return "not recorded, and all stages are slow: check the host load first (`uptime`, `top`)" if unseen else ""
 
 
 def no_advice(report: Report) -> str:
     """The reason why there is no problem."""
     if not report.of_verl:
-        return "no advice: it is about settings of veRL"
+        return "no advice: advice covers only settings of veRL"
     if report.recent < FEWEST:
         return f"no advice before step {FEWEST + 1}: the first step is left out"
     stage, seconds = max(report.usual.items(), key=lambda pair: pair[1], default=("", 0.0))
     share = _share(seconds / sum(report.usual.values())) if seconds else "–"
-    return f"no advice for what takes most of the recent steps: {stage}, {share}"
+    return f"no advice for the largest part of recent steps: {stage}, {share}"
 
 
 def _rate(tokens: float | None) -> str:

@@ -87,7 +87,7 @@ def test_the_nearest_warn_or_critical_of_each_side_is_drawn(make):
     assert not plot(KL, steps, make.running(), [], bounds={"actor/reward_kl_penalty": moved}).limits
     moved[0] = dataclasses.replace(moved[0], holds=True)
     shown = plot(KL, steps, make.running(), [], bounds={"actor/reward_kl_penalty": moved})
-    assert [(limit.label, limit.passed) for limit in shown.limits] == [("WARN clears at 0.050", True)]
+    assert [(limit.label, limit.passed) for limit in shown.limits] == [("WARN clears ≤ 0.050", True)]
 
 
 def test_the_proof_of_the_first_flag_is_drawn_in_place_of_throughput():

@@ -60,7 +60,7 @@ async def test_enter_explains_the_worst_check_with_its_charts_and_limits(make, b
         assert "KL-1" in head(user) and {limit.label.split()[0] for limit in chart.plot.limits} == {"WARN", "CRITICAL"}
         drawn = user.drawn("MetricChart")
         assert "CRITICAL > 0.300 " in drawn and "WARN > 0.076 " in drawn  # where they rose
-        assert "✖ CRITICAL > 0.300, clears at 0.240" in page(user)
+        assert "✖ CRITICAL > 0.300, clears ≤ 0.240" in page(user)
         await user("left_square_bracket", "left_square_bracket")  # from the first to the last
         assert "49/49" in head(user)
         await user("escape", "DashboardScreen")

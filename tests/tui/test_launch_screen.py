@@ -127,7 +127,7 @@ async def test_errors_refuse_force_asks_first_and_f_makes_a_fix_a_setting(make, 
         assert "actor.ppo_mini_batch_size" in inspected and "mine.yaml, line 5" in inspected
         listed = words(user.one("Findings").draw(88, 40))
         assert "…" not in listed and "fix:" not in listed and "there is no such file" in listed
-        await user("S", lambda: "The checks found errors" in user.message)
+        await user("S", lambda: "The preflight found errors" in user.message)
         assert not started
         slow.result = ()
         fixable = next(each for each in screen.findings if each.level == "error" and each.change)
@@ -218,7 +218,7 @@ async def test_a_preset_that_cannot_be_read_can_be_neither_forced_nor_rehearsed(
         assert "actor.lr" in screen.findings[0].message and "no command" in user.one("CommandText").text
         await user("exclamation_mark")
         assert user.screen is screen
-        await user("percent_sign", lambda: "would stop there" in user.message)
+        await user("percent_sign", lambda: "would stop at them" in user.message)
         assert not screen.rehearsing
 
 

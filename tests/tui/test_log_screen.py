@@ -144,7 +144,7 @@ async def test_errors_steps_lines_and_one_source(make, run):
         await log("up", "up", "tab")
         assert log.text == "engine speaks 2000" and len(log.view.entries) == log.view.room
         await log("tab", "tab")
-        assert log.view.entries == [] and "No lines of this source" in log.user.seen
+        assert log.view.entries == [] and "No lines from this source" in log.user.seen
 
 
 async def test_copies_go_to_the_clipboard_and_to_a_file_and_escape_leaves_step_by_step(make, run, tmp_path):

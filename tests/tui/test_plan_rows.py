@@ -95,7 +95,7 @@ def test_a_phase_that_does_not_fit_is_marked(certain, high, role):
 def test_an_earlier_run_on_this_machine_shows_how_long_it_takes(home):
     run = whole_run(home)
     launch = run.attempt(1).launch
-    assert "unknown until a run of this preset has been measured" in str(plan("toy-cpu", []).essentials)
+    assert "unknown: first run of this preset here" in str(plan("toy-cpu", []).essentials)
     dataclasses.replace(run.attempt(1).read_launch(), host=socket.gethostname()).write(launch)
     words = " ".join("".join(text for text, _ in row) for row in plan("toy-cpu", []).essentials)
     assert "time about 2m 00s: 0s to start, 60 steps of 2 s; as in run 7f3a" in " ".join(words.split())

@@ -76,7 +76,7 @@ async def test_steps_of_all_attempts_are_shown_and_e_edits_with_the_first_fix(ma
     path = toy(make, spans=False)
     async with make.open(path) as user:
         await user("t", "TimeScreen", 0.2, "...")
-        assert "no trace of this step was read" in text(user) and "rank 0" not in text(user)
+        assert "this step has no trace" in text(user) and "rank 0" not in text(user)
         span_runs.write_spans(RunDir(path).attempt(1), span_runs.recorded())
         await user(lambda: "rank 0" in text(user))
         assert "Step 6  5.39 s" in text(user) and "validation" in text(user)

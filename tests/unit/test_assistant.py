@@ -123,12 +123,12 @@ def test_an_answer_is_inert_and_without_secrets(endpoint: Endpoint) -> None:
     [
         ([status(401, KEY)], "answered 401; correct the key", 1),
         ([status(404)], "answered 404; correct 'model'", 1),
-        ([status(500, "<html>")], "answered 500; look at the log", 2),
+        ([status(500, "<html>")], "answered 500; read the endpoint's log", 2),
         ([status(307, head="Location: http://127.0.0.1:9/v1\r\n")], "answered 307", 1),
-        ([status(200, "no JSON")], "does not answer as OpenAI's interface does", 1),
-        ([status(200, "[" * 100_000)], "does not answer as OpenAI's interface does", 1),
-        ([status(200, '{"choices": [{"delta": {"content": ["a"]}}]}')], "does not answer as OpenAI's", 1),
-        ([status(200)], "does not answer as OpenAI's interface does", 1),
+        ([status(200, "no JSON")], "does not answer like OpenAI's interface", 1),
+        ([status(200, "[" * 100_000)], "does not answer like OpenAI's interface", 1),
+        ([status(200, '{"choices": [{"delta": {"content": ["a"]}}]}')], "does not answer like OpenAI's", 1),
+        ([status(200)], "does not answer like OpenAI's interface", 1),
         ([stream()], "m-7 gave an empty answer", 1),
         ([[b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n", *stream("half")[1:3]]], "does not answer", 1),
         ([[b"\x00\xff garbage\r\n\r\n"]], "does not answer", 2),
@@ -154,7 +154,7 @@ def test_nothing_listens_no_key_and_a_command_that_only_reads(
     with pytest.raises(UserError, match="the variable ASK_KEY is not set; export ASK_KEY=KEY in the shell"):
         said(to(endpoint))
     monkeypatch.setenv(READ_ONLY, "1")
-    with pytest.raises(UserError, match="only reads"):
+    with pytest.raises(UserError, match="read-only command"):
         said(own("print(1)"))
 
 
@@ -235,7 +235,7 @@ def test_nothing_is_sent_without_one_yes(endpoint: Endpoint) -> None:
     assert b"error: there is no assistant in" in call(["diagnose", log, "--ask", "--yes"])[1]
     settings_file().write_text(f"assistant: {{url: '{endpoint.url}', model: m-7}}\n")
     out, err, code = call(["health", log, "--ask"])
-    assert code == 2 and b"sending a case file without a terminal requires a confirmation" in err and not out
+    assert code == 2 and b"no terminal to confirm sending a case file" in err and not out
     assert not endpoint.got
     endpoint.replies = [stream("cause")]
     found = json.loads(call(["health", log, "--ask", "--yes", "--json"])[0])

@@ -66,7 +66,7 @@ def test_the_verdict_of_health_comes_first_and_a_finished_run_is_told_once(in_pr
     done = in_process("health", log)
     first, *rows = done.stdout.splitlines()
     assert first.startswith("CRITICAL") and not any(row.startswith(("OK", "N-A", "step ")) for row in rows)
-    assert "other rules: see them with --all" in done.stderr
+    assert "other rules: --all lists them" in done.stderr
     first, *more = in_process("health", log, "--all", "--events").stdout.splitlines()
     assert {*rows} < {*more} and more[-1].startswith("step ") and any(row.startswith("OK") for row in more)
     assert in_process("diagnose", str(LOGS / "cpu-toy.log.gz")).stdout.splitlines()[0] == "Finished"

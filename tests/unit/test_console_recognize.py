@@ -41,7 +41,7 @@ def test_a_start_up_without_steps_is_veRLs(text: str) -> None:
         ("a.log", b"step: 5 of the recipe\n'quoted'\n", "no output"),
         ("a.py", b"import ray\nfrom verl.trainer.main_ppo import run_ppo\n", "no output"),
         ("run.sh", b"python3 -m verl.trainer.main_ppo \\\n  actor_rollout_ref.actor.optim.lr=1\n", "preset import"),
-        ("a.jsonl", b'{"step": 1, "loss": 2}\n{"a": 1}\n', "a row per step, but too few names"),
+        ("a.jsonl", b'{"step": 1, "loss": 2}\n{"a": 1}\n', "a row per step, but too few metric names"),
     ],
     ids=["empty", "letter", "binary", "zeros", "packed", "traceback", "recipe", "source", "script", "json"],
 )

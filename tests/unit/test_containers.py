@@ -135,7 +135,7 @@ def test_stop_signals_no_process_of_another_container(monkeypatch: pytest.Monkey
     with pytest.raises(UserError, match="another container or on another machine, and has not answered"):
         stopping.stop(run)
     assert [path.name.endswith("-stop.json") for path in run.control.iterdir()] == [True], "it can still be taken"
-    with pytest.raises(UserError, match="its driver may run elsewhere"):
+    with pytest.raises(UserError, match="its driver may be running elsewhere"):
         stopping.stop(written(CONTAINER, 120, 100), wait=True)
     assert sent == []
 

@@ -120,10 +120,10 @@ def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
 def test_a_log_with_all_steps_and_no_writer_is_finished_after_ten_minutes(begin: Callable[..., Followed]) -> None:
     log = begin("run.log", trl(LAST))
     state = log.until(lambda state: state.step == LAST)
-    assert (state.state, state.phase) == ("running", "all steps, waiting for its end")
+    assert (state.state, state.phase) == ("running", "all steps done, waiting for its end")
 
     state = log.after(599)
-    assert (state.state, state.phase) == ("running", "all steps, waiting for its end")
+    assert (state.state, state.phase) == ("running", "all steps done, waiting for its end")
     log.now += 2
 
     assert log.end().state == "finished"

@@ -52,7 +52,7 @@ def test_a_fixed_limit_at_which_a_flag_rose_at_once_is_shown_beside_one_that_mov
     for step, value in enumerate(kl[:27], start=1):
         checklist.step(step, {"actor/pg_loss": 0.1, "actor/kl_loss": value})
     last = row(checklist, "KL-1").bounds[-2:]
-    assert [bound_words(each) for each in last] == ["CRITICAL > 1, clears at 0.800", "CRITICAL ≥ 3, clears below 2.40"]
+    assert [bound_words(each) for each in last] == ["CRITICAL > 1, clears ≤ 0.800", "CRITICAL ≥ 3, clears < 2.40"]
     assert assert_implied(Checklist(), [{"actor/pg_loss": 0.1, "actor/kl_loss": value} for value in kl])
 
 
@@ -61,7 +61,7 @@ def test_where_a_fixed_limit_lets_go_last_the_one_that_moves_may_still_raise_fir
     fixed, moving = Measure(metric=("kl",), fixed=True), Measure(metric=("kl",))
     raising: list[Clause] = [(2.6, [(Level.WARN, ">=", 3.0)], fixed), (2.6, [(Level.WARN, ">", 2.5)], moving)]
     releasing: list[Clause] = [(2.6, [(Level.WARN, ">=", 2.4)], fixed), (2.6, [(Level.WARN, ">", 2.41)], moving)]
-    assert list(map(bound_words, bounds(raising, releasing, Level.WARN, ["kl"]))) == ["WARN ≥ 2.50, clears below 2.40"]
+    assert list(map(bound_words, bounds(raising, releasing, Level.WARN, ["kl"]))) == ["WARN ≥ 2.50, clears < 2.40"]
 
 
 @pytest.mark.slow
@@ -104,7 +104,7 @@ def test_a_level_that_is_on_has_both_limits() -> None:
         checklist.step(step, {"actor/pg_loss": 0.1, "actor/pg_clipfrac": 0.07})
     check = row(checklist, "CLIP-1")
     assert [bound_words(bound) for bound in check.bounds] == [
-        "NOTICE ≥ 0.050, clears below 0.040",
+        "NOTICE ≥ 0.050, clears < 0.040",
         "WARN ≥ 0.100",
         "CRITICAL ≥ 0.300",
     ]
@@ -126,8 +126,7 @@ def test_the_words_of_a_duration_follow_the_sides_of_the_limits(sides: str, word
 
 
 @pytest.mark.parametrize(
-    ("side", "words"),
-    [(">", "WARN > 2, clears at 1"), (">=", "WARN ≥ 2, clears below 1"), ("<=", "WARN ≤ 2, clears above 1")],
+    ("side", "words"), [(">", "WARN > 2, clears ≤ 1"), (">=", "WARN ≥ 2, clears < 1"), ("<=", "WARN ≤ 2, clears > 1")]
 )
 def test_a_flag_clears_at_the_first_value_that_does_not_cross_its_limit(side: str, words: str) -> None:
     both = Bound(Level.WARN, side, 1.0, holds=True, rises=2.0)
@@ -143,7 +142,7 @@ def test_a_worse_level_that_keeps_a_flag_up_is_in_its_limit() -> None:
     )
     assert [bound_words(each) for each in bounds(raising, releasing, Level.WARN, [])] == [
         "NOTICE > 0.500",
-        "WARN clears at 0.800",
+        "WARN clears ≤ 0.800",
         "CRITICAL > 1",
     ]
 

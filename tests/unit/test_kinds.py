@@ -51,7 +51,7 @@ def test_a_training_without_a_policy_is_judged_by_what_holds_for_it(name: str, k
     assert framework.words == f"TRL, {kind}"
     checks = found.checklist.checks()
     assert {check.rule for check in checks if check.level != Level.N_A} == JUDGING
-    assert coverage(framework, checks) == f"TRL, {kind}: 5 of 49 rules judge it; not reinforcement learning"
+    assert coverage(framework, checks) == f"TRL, {kind}: 5 of 49 rules apply; not judged: reinforcement learning"
     assert [check.rule for check in checks if check.on] == []
     assert max(change.after for change in found.changes) <= Level.WARN
 

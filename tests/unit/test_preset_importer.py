@@ -30,7 +30,7 @@ def test_a_script_in_the_style_of_tutorials():
     assert json.loads(json.dumps(found).replace(str(Path.home()), "~")) == expected
     said = "\n".join(notes)
     for part in (
-        "trainer.experiment_name: a part that is known only when the script runs is left out",
+        "trainer.experiment_name: a part that is known only when the script runs was left out",
         "HF_TOKEN looks like a secret",
         "ppo-tui sets these for each run: trainer.default_local_dir",
     ):

@@ -194,4 +194,4 @@ def test_a_pasted_traceback_names_the_program(file: str, entry: str, tmp_path: P
 def test_a_program_that_is_not_named_is_never_assumed_silently(tmp_path: Path):
     text = "python3 run.py \\\n  # the settings\n  algorithm.adv_estimator=grpo data.train_batch_size=8\n"
     notes = from_script(Source(text, tmp_path), "p").notes
-    assert "no program is named with the settings: verl.trainer.main_ppo is assumed" in notes
+    assert "no program precedes the settings: verl.trainer.main_ppo is assumed" in notes

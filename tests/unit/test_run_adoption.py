@@ -128,7 +128,7 @@ def test_of_many_that_adopt_a_run_one_wins_and_a_driver_that_vanishes_then_has_f
     state = wait_for(run, lambda state: not state.live)
     found = diagnosis(run)
     assert (state.state, state.error, state.cause) == ("failed", found.title, found.cause)
-    assert found.title.startswith("The driver vanished while its supervisor watched: probably killed (SIGKILL)")
+    assert found.title.startswith("The driver vanished under its supervisor: probably killed (SIGKILL)")
     assert "OOM" in found.meaning, "what is recorded of the memory"
 
 
@@ -168,7 +168,7 @@ def test_the_command_ends_a_frozen_run_whose_driver_was_not_written_down_and_nam
     with pytest.raises(typer.Exit):
         stop_command(run.id, wait=True)
     said = capsys.readouterr().err
-    assert f"run {run.id} is stopped\n" in said and "could not be ended: 4711" in said
+    assert f"run {run.id} is stopped\n" in said and "could not be killed: 4711" in said
     assert list(run_members(driver, run.id)) == []
 
 

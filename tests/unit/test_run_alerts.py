@@ -202,7 +202,7 @@ def test_targets_get_the_run_the_verdict_the_value_and_the_command(inbox: list[d
     command = AlertCommand(targets.command(["phone", "gone"]), failures.append, "alerts", pause=3600.0)
     command.send(RISE)
     wait_until(lambda: len(failures) == 1)
-    assert "gone: the service did not take the message" in failures[0] and "hush" not in failures[0]
+    assert "gone: the service did not accept the message" in failures[0] and "hush" not in failures[0]
     command.send({**RISE, "step": 28, "rule": "ENT-1", "to": "WARN", "message": "entropy 0.1"})
     command.send(END)
     wait_until(lambda: len(inbox) == 2)
@@ -226,7 +226,7 @@ def test_a_test_shows_what_the_command_and_each_target_got(inbox: list[dict[str,
     assert command == "on_alert: sent to tee" and json.loads(told) == json.loads(got.read_text())
     assert json.loads(told)["to"] == "CRITICAL" and json.loads(told)["name"] == "toy"
     assert inbox[0]["title"] in phone and inbox[0]["message"] in phone and phone.startswith("phone: sent to ntfy")
-    assert gone.startswith("gone: the service did not take the message") and "hush" not in gone
+    assert gone.startswith("gone: the service did not accept the message") and "hush" not in gone
     missing = AlertSettings.read({"on_alert": ["/no/such"], "alert_to": []})
     assert next(send_test(missing, "toy")) == "on_alert: cannot run /no/such: No such file or directory"
 

@@ -49,7 +49,7 @@ def test_a_row_has_its_limits_its_metric_and_fixes_with_present_values() -> None
     assert {bound.level for bound in found.bounds} == {Level.WARN, Level.CRITICAL}
     assert found.keys == ("actor/reward_kl_penalty",)
     offered = offers(found.fixes, configuration(run.read_info().preset or {}))
-    assert offered[-1].text == "raise kl.coef from 0.001 to 0.005, which helps with slow drift, not with a sudden jump"
+    assert offered[-1].text == "raise kl.coef from 0.001 to 0.005, which helps against slow drift, not a sudden jump"
 
 
 def test_limits_that_follow_the_run_move_with_its_steps_and_go_on_after_a_resume() -> None:

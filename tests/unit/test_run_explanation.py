@@ -102,7 +102,7 @@ def test_the_shell_and_the_page_name_who_stopped_a_run_and_its_flags(by: str | N
     found = diagnosis(run)
     words = {"user": "`ppo-tui stop`", "screen": "key on the screen", "agent": "an agent", None: "is not recorded"}
     assert words.get(by, f"by {by}") in found.title
-    assert found.meaning.endswith("Flags then: CRITICAL KL-1.")
+    assert found.meaning.endswith("Flags at that time: CRITICAL KL-1.")
     reader = RunReader(run.path)
     reader.poll()
     reader.explain()

@@ -71,7 +71,7 @@ def test_settings_that_cannot_change_are_refused_with_the_reason(
     preset = run.read_info().preset or {}
     with pytest.raises(UserError, match=sentence) as caught:
         refuse_fixed(configuration(preset), configured(restore("toy", preset, settings)))
-    assert str(caught.value).endswith("use --checkpoint 0 to begin again")
+    assert str(caught.value).endswith("use --checkpoint 0 to start from the beginning")
     with pytest.raises(UserError, match=sentence):
         fork(run, settings, step=10)
 

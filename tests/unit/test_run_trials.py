@@ -189,7 +189,7 @@ def test_settings_that_nobody_reports_to_work_are_tried_before_the_advice() -> N
     clips = ("actor.clip_ratio_low=0.3", "actor.clip_ratio_high=0.3")
     every = ("actor.lr=0.001", *clips, "actor.entropy_coeff=0")  # either may be enough to keep the trouble going
     assert planned.arms == ((), every, ("actor.lr=0.001",), clips), planned.arms
-    assert planned.lines[1].endswith("actor.entropy_coeff=0 (all usual values at once)"), planned.lines
+    assert planned.lines[1].endswith("actor.entropy_coeff=0 (all usual values together)"), planned.lines
     assert not any("optim.lr" in " ".join(arm) for arm in planned.arms), "the advice is another value of the same key"
     assert plan(run, "KL-1", at=0, most=4).lines[4] == "  actor.entropy_coeff=0 (now -0.5, below the usual 0 to 0.01)"
     assert planned.undoes(planned.arms[1]) is None

@@ -238,11 +238,11 @@ def test_the_size_of_a_model_that_is_elsewhere_is_in_the_log(tmp_path: Path) -> 
 def test_without_a_model_or_gpu_the_mfu_is_the_one_of_verl() -> None:
     metrics, stages = {"perf/mfu/actor": 0.31, "perf/total_num_tokens": 1000.0}, {"update": 2.0}
     told = limits(metrics, stages, None, "", 8, None, None)
-    assert (told.mfu, told.mbu, told.why) == (0.31, None, "no GPU on record")
+    assert (told.mfu, told.mbu, told.why) == (0.31, None, "no GPU recorded")
     assert quoted(limit_line(told)) == ["500", "31"] and limit_line(told).endswith(told.why)
     assert limits(metrics, stages, None, "", 0, None, None).mfu is None, "veRL's figure for a CPU means nothing"
     told = limits(metrics, stages, None, "NVIDIA H200", 8, None, None)
-    assert told.why == "the model is not here, and the log has no size of it"
+    assert told.why == "model size not found"
 
 
 @tabled

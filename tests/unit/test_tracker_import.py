@@ -227,7 +227,7 @@ def test_damaged_events_keep_what_can_be_read(tmp_path: Path) -> None:
     for content in (whole[:-7], whole[: len(whole) // 2] + bytes(9) + whole[len(whole) // 2 + 9 :]):
         file.write_bytes(content)
         (run,) = import_logs([str(file)])
-        assert values(run)[1]["actor/entropy"] == pytest.approx(0.1) and "is damaged behind byte" in notes(run)[0]
+        assert values(run)[1]["actor/entropy"] == pytest.approx(0.1) and "is damaged after byte" in notes(run)[0]
     for content in (b"", b"\0" * 64, whole[:20]):
         file.write_bytes(content)
         with pytest.raises(UserError, match="has no metrics"):

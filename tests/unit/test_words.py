@@ -54,6 +54,6 @@ def test_a_hit_on_a_page_has_its_line_and_code_has_none() -> None:
 @pytest.mark.slow
 def test_the_texts_of_each_kind_are_read() -> None:
     kinds = {text.kind for text in read_texts(WORDS.sources)}
-    assert kinds == {"docs", "strings", "docstrings", "data", "comments"}
+    assert kinds == {"docs", "strings", "docstrings", "data", "comments", "code"}
     assert len(list(everything())) > 3000
     assert any(re.search(r"presets/.*\.yaml$", file) for file, _, _ in everything())

@@ -25,7 +25,7 @@ def lines_around(run: RunDir, place: tuple[int, int | None]) -> list[LogEntry]:
 def log_rows(lines: Sequence[LogEntry] | None, offset: int | None, columns: int) -> list[Row]:
     """A title and the lines; the line that contains the byte `offset` is bold. None: still being read."""
     if not lines:
-        return [[(" reading the log …" if lines is None else " The log has no line of this.", "dim")]]
+        return [[(" reading the log …" if lines is None else " The log has no such line.", "dim")]]
     rows: list[Row] = [[(" Log", "title")]]
     for line in lines:
         here = offset is not None and line.offset <= offset < line.end

@@ -67,7 +67,7 @@ def is_open(screen: Screen[Any]) -> bool:
 def run_refusal(action: str, reader: RunReader | None, *, read_only: bool) -> str | None:
     """Why an action on a run's page is unavailable now."""
     if reader is None:
-        return "the run is being read" if action in _VERBS or action == "diagnosis" else None
+        return "reading the run" if action in _VERBS or action == "diagnosis" else None
     if action == "diagnosis":
         return _NO_TROUBLE if reader.trouble is None and reader.problem is None else None
     if read_only and action in _CHANGES:

@@ -62,11 +62,11 @@ def _length(batches: Flow, what: Subject) -> str:
 def _time(steps: int | None, pace: Pace | None) -> str:
     """`about 3m 10s: 45s to start, 60 steps of 2.4 s; as in run 7f3a`."""
     if pace is None:
-        return "unknown until a run of this preset has been measured on this machine"
+        return "unknown: first run of this preset here"
     source = f"as in run {clean(pace.run[:SHORT_ID])}" + ("" if pace.same else ", which had other settings")
     parts = f"{duration(pace.startup)} to start, {{}} of {number(pace.step)} s; {source}"
     if steps is None:
-        return f"unknown without its data: {parts.format('steps')}"
+        return f"unknown without the data: {parts.format('steps')}"
     return f"about {roughly(pace.whole(steps))}: {parts.format(counted(steps, 'step'))}"
 
 

@@ -142,7 +142,7 @@ def _end_or_stall(state: RunState, place: bool) -> tuple[str, str] | None:
     name, step, total = state.state, state.step, state.total
     if state.live:
         if minutes := state.silent_minutes:
-            return "warn", f"no update from the supervisor for {minutes} min; the values shown are old"
+            return "warn", f"no update from the supervisor for {minutes} min; the values shown are outdated"
         return ("warn", state.stall) if state.stall else None
     if name not in _ENDS:
         return None
@@ -158,10 +158,10 @@ def _reason(state: RunState) -> str:
     if state.state == "failed":
         return state.error or "press l for the log"
     if state.state == "lost":
-        alive = "veRL is still training; press x to stop it" if state.driver_alive else "veRL has ended too"
+        alive = "veRL is still training; press x to stop it" if state.driver_alive else "veRL has also ended"
         if state.elsewhere is not None:
             alive = f"veRL {'may train on' if state.driver_alive else 'has ended'} elsewhere: {state.elsewhere.words}"
-        return state.error or f"the supervisor died; {alive}"
+        return state.error or f"the supervisor has ended; {alive}"
     if state.state == "ended":
         from launcher.runs.watch.history import log_end  # reads the catalogue of rules
 

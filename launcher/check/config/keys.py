@@ -76,7 +76,7 @@ def unknown(subject: Subject) -> Findings:
     for key in lacking:
         other = versions.foreign().get(versions.newest(key))
         near = other.instead if other else _meant(subject, key)
-        then = "it is passed on, and rejected unless this veRL has it" if subject.verl is None else "Hydra rejects it"
+        then = "it is passed on; veRL rejects it unless it has this key" if subject.verl is None else "Hydra rejects it"
         known = f", a key of {other.of}" if other else perhaps(near)
         words: Words = {"source": _source(subject), "key": key, "perhaps": known, "then": then, "near": near}
         level: Level = "warning" if subject.verl is None else "error"

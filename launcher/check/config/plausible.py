@@ -46,7 +46,7 @@ def _rule(id: str) -> Callable[[EffectiveConfig], Iterator[Unusual]]:
         for key in keys or [key for key in config.usual if key not in BY_VERL_KEY]:
             yield from _outside(config, id, key)
 
-    check.__doc__ = f"{id}: values outside of their usual range."
+    check.__doc__ = f"{id}: values outside their usual range."
     return check
 
 

@@ -21,16 +21,16 @@ _NAMED = re.compile(r"\(\?&([\w-]+)\)")
 
 UNSEEN = {
     "checkpoint": "`check` does not read checkpoints",
-    "code": "code of yours causes it, which only a run calls",
+    "code": "your own code causes it, and only a run calls that code",
     "generation": "`check` does not read generation_config.json",
-    "machines": "it arises on machines, disks and networks during the run",
-    "megatron": "`check` does not judge the settings of Megatron",
-    "other-gpus": "`check` examines GPUs of NVIDIA only",
-    "older": "only a veRL before 0.5 fails of it",
+    "machines": "it arises on machines, disks and networks during a run",
+    "megatron": "`check` does not judge Megatron's settings",
+    "other-gpus": "`check` examines only NVIDIA GPUs",
+    "older": "it affects only veRL before 0.5",
     "packages": "the code of installed packages causes it",
-    "pictures": "`check` does not open the pictures of the data",
-    "rows": "`check` reads the first rows of a file only",
-    "running": "it arises from what the run computes",
+    "pictures": "`check` does not open the images of the data",
+    "rows": "`check` reads only the first rows of a file",
+    "running": "it arises from the values that the run computes",
     "upload": "`check` does not pack the folder that Ray uploads",
 }
 """Reasons why no finding shows a cause before the start."""

@@ -266,7 +266,7 @@ class Stall(Rule):
 
     @classmethod
     def not_applicable(cls, setup: Setup) -> str | None:
-        return None if setup.clock else "a log file does not show whether its run is still progressing"
+        return None if setup.clock else "a log file does not show whether its run is still alive"
 
     def judge(self, frame: Frame) -> Reading:
         if frame.t is not None:

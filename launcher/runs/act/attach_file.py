@@ -55,11 +55,11 @@ def attach_file(
     """The run that follows a file or folder, new if there is none. `names` and `every` are the user's."""
     path = Path(word).expanduser().absolute()
     if path.suffix == ".gz":
-        raise UserError(f"{path} is packed, so it does not grow", f"use 'ppo-tui import {word}'")
+        raise UserError(f"{path} is compressed, so it does not grow", f"use 'ppo-tui import {word}'")
     own = described(names)
     log = newest(str(path if is_tracker(path) else _newest(path)), own, progress)
     if log.kind == "console" and log.framework is None and not names_verl(log.path):
-        raise NoStepYet(f"{log.path}: lines of Ray, but none of veRL or another known framework")
+        raise NoStepYet(f"{log.path}: has output of Ray, but not of veRL or another known framework")
     log.number(every)
     followed = Followed(str(log.path.absolute()), log.kind)
     for run in all_runs():

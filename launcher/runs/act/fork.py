@@ -52,5 +52,5 @@ def fork_folder(after: Origin) -> Path | None:
     """The checkpoint of a fork in the queue, None for the start. Raises UserError if it is missing."""
     run = parent_of(after)
     if after.step and run is None:
-        raise UserError(f"run {after.run}, from which the fork was to begin, was deleted")
+        raise UserError(f"run {after.run}, the parent of the fork, was deleted")
     return Parent(run).checkpoint(after.step or 0) if run is not None else None

@@ -96,7 +96,7 @@ def go_on() -> None:
     """Starts due entries and checks new ones; returns when there are none, or if another process does this.
 
     Continues while a check runs, and while an entry waits for GPUs used by other programs, because nothing reports when
-    they become free. Polls once more after releasing the lock, since processes that found it held rely on it.
+    they become free. Polls again after releasing the lock, since processes that found it held rely on it.
     """
     while any(turn.due or turn.lost or turn.outside or turn.unchecked for turn in turns()):
         with queued.alone() as ours:
@@ -158,7 +158,7 @@ def _start(turn: Turn) -> None:
         )
         found = admit_waiting(plan.loaded, turn.check, force=entry.force)
         if found is None:
-            narrate(f"{entry.id}: files have changed, so it is checked again")
+            narrate(f"{entry.id}: files have changed, so the preflight runs again")
             queued.change(entry, recheck=True, starter=None)
             return
         start(plan, narrate, id=entry.id, preflight=found)

@@ -96,7 +96,7 @@ def _smaller(loaded: LoadedPreset, folder: Path, narrate: Narrate) -> LoadedPres
         answer = worker.ask(env.python, "small_model", request, timeout=BUILD, env=loaded.preset.env)
         reply = SmallModel.from_json(answer)
         if why := reply.error or reply.failed:
-            raise UserError(f"no small model could be made of {name}: {why}")
+            raise UserError(f"no small model could be built from {name}: {why}")
         small[name] = reply.path
     smaller = rehearsal.rehearsed(loaded, small, os.cpu_count() or 1)
     for wrong in quick(subject(smaller)):

@@ -36,7 +36,7 @@ def stop(run: RunDir, *, by: str = "user", wait: bool = False, narrate: Callable
     if not state.going:
         return state.state
     if state.elsewhere is not None:
-        why = f"it has no supervisor, and its driver may run elsewhere ({state.elsewhere.words})"
+        why = f"it has no supervisor, and its driver may be running elsewhere ({state.elsewhere.words})"
         raise UserError(f"cannot stop run {run.id}: {why}", _THERE.format(run.id))
     asked = time.monotonic()
     try:
@@ -57,7 +57,7 @@ def stop(run: RunDir, *, by: str = "user", wait: bool = False, narrate: Callable
         state = kept(run)
     if state.live and state.supervisor is not None and not state.supervisor.here and not _heard(run):
         why = f"its supervisor is in another container or on another machine, and has not answered for {HEARD:.0f} s"
-        raise UserError(f"cannot stop run {run.id} from here: {why}", f"the request stays; {_THERE.format(run.id)}")
+        raise UserError(f"cannot stop run {run.id} from here: {why}", f"the request remains; {_THERE.format(run.id)}")
     other = state.supervisor is None or (state.supervisor.here and state.supervisor.pid != os.getpid())
     if other and state.going and (wait or not _heard(run)) and not _finishes(run, state):
         return _end_it_here(run, state, by, narrate)

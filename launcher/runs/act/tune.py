@@ -126,12 +126,12 @@ def preset_text(
     card = "no GPU: memory of the run's processes" if space.subject.on_cpu or not gpus else gpus[0].name
     lines = [
         f"# ppo-tui tune {loaded.name}, {time.strftime('%Y-%m-%d')}; {card}",
-        "# All responses had their full length.",
+        "# Every response was generated to its maximum length.",
     ]
     if best.length is not None and best.length < 0.95 * (
         space.subject.whole(FIELDS["data.max_response_length"].key) or 0
     ):
-        lines[1] = f"# Responses had {best.length:.0f} tokens on average: the engine could not be made to fill them."
+        lines[1] = f"# Responses had {best.length:.0f} tokens on average: the engine does not support a minimum length."
     lines += [f"# {'*' if each is best else '-'} {_shown(space.change(each.point))}: {told(each)}" for each in probes]
     text = "\n".join([*lines, f"extends: {text_of(base)}", f"description: {text_of(f'{loaded.name}, tuned')}", ""])
     for name, value in change.items():
@@ -166,7 +166,7 @@ def _words(change: Settings, count: int) -> list[str]:
 
 
 def _shown(change: Settings) -> str:
-    return " ".join(f"{name}={text_of(value)}" for name, value in change.items()) or "the preset as it is"
+    return " ".join(f"{name}={text_of(value)}" for name, value in change.items()) or "the unchanged preset"
 
 
 def _tag(loaded: LoadedPreset, space: Space, count: int) -> str:

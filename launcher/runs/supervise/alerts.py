@@ -116,7 +116,7 @@ def _call(argv: Sequence[str], told: object, folder: str | None = None) -> str:
 def send_test(alerts: AlertSettings, name: str) -> Iterator[str]:
     """Sends a test to a preset's command and targets; yields the result of each. Raises UserError."""
     folder = tempfile.gettempdir()
-    change = LevelChange(27, "KL-1", Level.WARN, Level.CRITICAL, "a test of the alerts: no run is in trouble")
+    change = LevelChange(27, "KL-1", Level.WARN, Level.CRITICAL, "a test of alerts; all runs are fine")
     event = {"run": "test", "name": name, "dir": folder, "kind": change.kind, **change.to_json()}
     title, body = targets.message([event])
     if alerts.on_alert:

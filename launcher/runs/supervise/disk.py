@@ -93,7 +93,7 @@ class ConsoleLimit:
             pass
         except OSError as error:
             self._most = None
-            self._tell(f"console.log grows without limit: parts of it cannot be removed ({error.strerror or error})")
+            self._tell(f"console.log grows without limit: its middle cannot be deleted ({error.strerror or error})")
 
 
 class LowDisk:
@@ -107,7 +107,7 @@ class LowDisk:
         was, self._low = self._low, disk.free < (2 * _LITTLE if self._low else _LITTLE)
         if was or not self._low:
             return None
-        ends = "a full disk ends the driver, whose console is a file; 'ppo-tui resume' continues the run"
+        ends = "a full disk ends the driver, because its console is a file; 'ppo-tui resume' continues the run"
         return f"{amount(disk.free)} free in {disk.path}: {ends}"
 
 

@@ -208,7 +208,7 @@ class Feed:
         now = clock.now()
         if self._sampling.hangs and not self._hung:
             self._hung = True
-            text = "no samples of the machine for a minute: NVML or the disk does not answer"
+            text = "no samples of the machine for a minute: NVML or the disk does not respond"
             self._of.events.add(Note(text), now)
         old = self.catching_up or (self.behind and self._of.launch.follow is not None)  # the last judged step
         sample = None if old else self._sampling.take()

@@ -108,7 +108,7 @@ class FileDriver:
             pass
         except Replaced:
             self.replaced = True
-            self._tell("replaced by another log, which is followed as another run")
+            self._tell("replaced by another log, which is followed as a separate run")
         self._over.set()
 
     def _follow(self) -> None:
@@ -128,7 +128,7 @@ class FileDriver:
     def _ended(self, quiet: float, said: set[float]) -> bool:
         """Whether the log no longer grows, after `quiet` seconds without growth; `said`: limits already noted."""
         if self._code is not None:
-            self._tell(f"the tracker has the end of the run, with exit code {self._code}")
+            self._tell(f"the tracker recorded the end of the run, with exit code {self._code}")
             return True
         if quiet < _QUIET:
             self.written_here = self.written_here or (quiet < _LOOK and any(holders(self._path)))
@@ -138,12 +138,12 @@ class FileDriver:
         limit = _QUIET if self.closed or (seen and not now) else _DONE if self.complete else _FORSAKEN
         self.written_here = seen or now
         if quiet >= limit and (self.closed or not now):
-            self._tell(f"the log has ended: nothing was added for {duration(quiet)}")
+            self._tell(f"the log has ended: no output for {duration(quiet)}")
             return True
         if limit not in said and not self.written_here:
             said.add(limit)
-            why = ALL_STEPS if self.complete else "no program here has the log open"
-            self._tell(f"{why}; the following ends after {duration(limit)} without growth")
+            why = ALL_STEPS if self.complete else "no program on this machine has the log open"
+            self._tell(f"{why}; following ends after {duration(limit)} without growth")
         return False
 
     def _copies(self) -> Turns:

@@ -134,10 +134,10 @@ class JobDriver:
                 away = away or now
                 if now - away > _TOLD and not reported:
                     reported = True
-                    self.away = f"{error}; the job may run on, and is followed when it answers"
+                    self.away = f"{error}; the job may still run, and is followed once the dashboard answers"
                     self._tell(self.away)
                 if self._wanted is not None and now - max(self._wanted, away) > _GIVEN_UP:
-                    self.trouble = f"{error}; job {self._ref.id} could not be stopped and may run on"
+                    self.trouble = f"{error}; job {self._ref.id} could not be stopped and may still run"
                     self._tell(self.trouble)
                     self.away = None
                     break

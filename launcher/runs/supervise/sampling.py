@@ -226,7 +226,7 @@ def dashboard(console: Path, pids: Iterable[int]) -> Cluster:
     """The dashboard of the cluster that a run with these processes joined. Raises UserError with the missing part.
 
     Ray prints its address on connecting. Without `--dashboard-host` only the head can reach it; on another node this
-    address is free or belongs to another Ray.
+    address is free or belongs to another Ray cluster.
     """
     try:
         with console.open("rb") as stream:
@@ -239,7 +239,7 @@ def dashboard(console: Path, pids: Iterable[int]) -> Cluster:
         raise UserError("the cluster has no dashboard")
     cluster = Cluster(connected[1].decode(errors="replace"))
     if cluster.session() != joined_session(pids):
-        raise UserError(f"the dashboard at {cluster.url} belongs to another Ray")
+        raise UserError(f"the dashboard at {cluster.url} belongs to another Ray cluster")
     return cluster
 
 

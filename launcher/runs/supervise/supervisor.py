@@ -148,7 +148,7 @@ class Supervisor:
             return False
         if self.launch.job is not None or self.launch.follow is not None:
             what = "job" if self.launch.job is not None else "log"
-            self.events.add(Note(f"the supervisor was killed; another one follows the {what}"))
+            self.events.add(Note(f"the supervisor was killed; a new one follows the {what}"))
             self._follow_elsewhere()
             self._continue_stop()
             return True
@@ -159,7 +159,7 @@ class Supervisor:
             self._end(None, None, unstarted if self.attempt.read_exit() is None else None)  # otherwise it was stopped
             return False
         goes = "has ended" if self.late else "continues"
-        self.events.add(Note(f"the supervisor was killed; another one took over the run, whose driver {goes}"))
+        self.events.add(Note(f"the supervisor was killed; a new one took over the run, whose driver {goes}"))
         self._follow(driver.Driver(leader or ProcessId(0, boot="none"), self.id))
         self._continue_stop()
         if self.late:  # a stop of the driver's remaining processes
@@ -247,7 +247,7 @@ class Supervisor:
         before, now = self.standstill, self.feed.stalls.found
         self.standstill = now
         if now is None and before is not None:
-            self.events.add(Note(f"the run moves again: {before.title}, for {duration(clock.now() - before.since)}"))
+            self.events.add(Note(f"the run continues: {before.title}, for {duration(clock.now() - before.since)}"))
         elif now is not None and (before is None or before.reason != now.reason):
             self.events.add(Note(f"the run hangs: {now.title}; see {self.attempt.stall.absolute()}"))
             self._tell({"kind": "stall", "t": now.noticed, **now.to_json()})

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 CROSSED = ", crossed"
 TOO_SHORT = "too short"
 _SIDES = {">=": "≥", "<=": "≤"}
-_CLEARS = {">=": "clears below", "<=": "clears above", ">": "clears at", "<": "clears at"}
+_CLEARS = {">=": "clears <", "<=": "clears >", ">": "clears ≤", "<": "clears ≥"}
 _BEYOND = {"<": ("under", "above"), ">": ("over", "below"), "<>": ("beyond", "within")}  # by the sides of the limits
 
 
@@ -40,15 +40,15 @@ def sentence(checklist: "Checklist", outcome: str | None = None) -> str:
 
 
 def coverage(framework: Framework, checks: Sequence[Check]) -> str:
-    """`slime: 20 of 49 rules judge it; no critic, no memory`: lists families without a rule for its framework."""
+    """`slime: 20 of 49 rules apply; not judged: critic, memory`: lists families without a rule for its framework."""
     judging = sum(check.level != Level.N_A for check in checks)
     families = {
         check.family: all(other.level == Level.N_A for other in checks if other.family == check.family)
         for check in checks
     }
-    missing = ", ".join(f"no {family}" for family, absent in families.items() if absent)
-    missing = "not reinforcement learning" if framework.kind else missing
-    return f"{framework.words}: {judging} of {len(checks)} rules judge it" + (f"; {missing}" if missing else "")
+    missing = ", ".join(family for family, absent in families.items() if absent)
+    missing = "reinforcement learning" if framework.kind else missing
+    return f"{framework.words}: {judging} of {len(checks)} rules apply" + (missing and f"; not judged: {missing}")
 
 
 def shown(state: str, verdict: str | None) -> str:
@@ -69,14 +69,14 @@ def state_word(state: str, outcome: str | None) -> str:
 
 
 def bound_words(bound: Bound) -> str:
-    """`WARN ≥ 0.100`; for an active level both limits if they differ: `WARN ≥ 0.100, clears below 0.080`."""
+    """`WARN ≥ 0.100`; for an active level both limits if they differ: `WARN ≥ 0.100, clears < 0.080`."""
     if bound.rises in (None, bound.value):
         return line_words(bound)
     return f"{_rises(bound, bound.rises)}, {_clears(bound)}"
 
 
 def line_words(bound: Bound) -> str:
-    """One limit, as a chart label: `WARN ≥ 0.100`; `WARN clears below 0.080` if only that applies now."""
+    """One limit, as a chart label: `WARN ≥ 0.100`; `WARN clears < 0.080` if only that applies now."""
     if bound.holds and bound.rises is None:
         return f"{bound.level} {_clears(bound)}"
     return _rises(bound, line_value(bound))

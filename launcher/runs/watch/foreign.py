@@ -101,7 +101,7 @@ def recognize_rows(
     if found is None and numbered and not text:
         shown = ", ".join(clean(name)[:40] for name, _ in seen.most_common(8) if name not in _STEPS)
         known = "a known framework" if names is None else "--names"
-        raise Unnamed(f"{path} has a row per step, but too few names of {known}: {shown}", of_rows(first) or "")
+        raise Unnamed(f"{path} has a row per step, but too few metric names of {known}: {shown}", of_rows(first) or "")
     return found
 
 

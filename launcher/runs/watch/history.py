@@ -134,7 +134,7 @@ def log_end(state: RunState) -> str:
     """The time of the last addition to a log whose program's end was not observed; otherwise why it ended."""
     return (
         state.error
-        or f"the log is silent since {datetime.fromtimestamp(ended(state)):%Y-%m-%d %H:%M}; the exit code is unknown"
+        or f"no output since {datetime.fromtimestamp(ended(state)):%Y-%m-%d %H:%M}; the exit code is unknown"
     )
 
 

@@ -166,7 +166,7 @@ class Log:
     @property
     def numbers_note(self) -> str:
         """A note that the step numbers are unknown, if so."""
-        note = f"{self.path.name} has no step numbers: give the steps between two lines, --every N"
+        note = f"{self.path.name} has no step numbers: set the steps per line with --every N"
         return "" if self.numbering.every else note
 
     @property
@@ -311,7 +311,7 @@ def recognized(path: Path, names: Framework | None = None, *, text: bool = False
         return replace(log, table=path)
     if framework := foreign.recognize_rows(path, read(), names, text=text):
         rows = foreign.rows_of_cut(read())
-        notes = [] if rows is None else [f"{path.name} is cut: {counted(rows, 'complete row')} were read"]
+        notes = [] if rows is None else [f"{path.name} is truncated: {counted(rows, 'complete row')} were read"]
         return replace(log, table=path, framework=framework, rows=framework, notes=notes)
     if framework := foreign.recognize(read(), names):
         return replace(log, console=path, framework=framework)

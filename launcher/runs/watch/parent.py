@@ -24,10 +24,10 @@ from launcher.runs.watch.run_settings import preset_edits, with_resume
 from launcher.runs.watch.steps import steps
 from launcher.verl.config import ACTOR, CRITIC, CRITIC_PATH, ESTIMATOR, GPUS, MODEL, MODEL_PATH, NODES
 
-_ENGINE = "the checkpoint is in the format of the engine that wrote it"
-_OPTIMIZER = "the optimizer's state in the checkpoint is of another kind"
-_PARTS = "the checkpoint has one part for each GPU"
-_WEIGHTS = "the weights in the checkpoint are of another model"
+_ENGINE = "the checkpoint has the format of the engine that wrote it"
+_OPTIMIZER = "the optimizer state in the checkpoint is of another type"
+_PARTS = "the checkpoint has one part per GPU"
+_WEIGHTS = "the weights in the checkpoint belong to another model"
 FIXED: Mapping[str, str] = {
     GPUS: _PARTS,
     NODES: _PARTS,
@@ -139,7 +139,7 @@ class Parent:
             return before[-1]
         later = f", or --checkpoint {' or '.join(map(str, kept))} for a later one" if kept else ""
         raise UserError(
-            f"run {self.id} has no checkpoint from before step {onset.step}, which counts for this flag: {onset.told}",
+            f"run {self.id} has no checkpoint from before step {onset.step}, as this flag requires: {onset.told}",
             f"use --checkpoint 0 for the start of the run{later}",
         )
 
@@ -162,10 +162,10 @@ def refuse_fixed(before: EffectiveConfig, now: EffectiveConfig) -> None:
         if there and old != new:
             raise UserError(
                 f"{key} cannot change from {text_of(old)} to {text_of(new)} in a fork: {why}",
-                "use --checkpoint 0 to begin again",
+                "use --checkpoint 0 to start from the beginning",
             )
     if now.has_critic and not before.has_critic:
         raise UserError(
             f"{ESTIMATOR} cannot become {text_of(now.get(ESTIMATOR))} in a fork: the checkpoint has no critic",
-            "use --checkpoint 0 to begin again",
+            "use --checkpoint 0 to start from the beginning",
         )

@@ -40,7 +40,7 @@ class Refusal(NamedTuple):
 
 
 _LIVE = Refusal("the run has not ended", "stop it first")
-_QUIET = "it counts as ended after ten minutes without output; sooner, stop it where it was started"
+_QUIET = "it counts as ended after ten minutes without output; to end it sooner, stop it where it was started"
 _NEW_RUN = "save its settings as a preset: press e in 'ppo-tui attach {}'"
 
 
@@ -96,7 +96,7 @@ def refusals(run: RunDir, state: RunState, head: Head, events: Iterable[Event]) 
         why = "no complete checkpoint" + (" yet" if state.live else "" if saving else " (trainer.save_every)") + saving
         reasons |= dict.fromkeys((Verb.EVALUATE, Verb.MERGE), why)
     if not state.failed and not any(isinstance(each.what, LevelChange) and each.what.alarming for each in events):
-        reasons[Verb.TRY] = "no WARN or CRITICAL flag whose fixes could be tried, and no failure to isolate"
+        reasons[Verb.TRY] = "no WARN or CRITICAL flag with fixes to try, and no failure to isolate"
     refused = ((verb, refusal(verb, state, head)) for verb in Verb)
     reasons |= {verb: "; ".join(filter(None, why)) for verb, why in refused if why is not None}
     if "preset" not in head.keys:

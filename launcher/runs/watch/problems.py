@@ -74,7 +74,7 @@ def flag(
     about = texts_of(check.rule, check.family)
     rules = (check.rule, *filter(None, [check.cause]))
     since = f" (since {unit} {check.since})" if check.since is not None else ""
-    limits = (f"{metric or 'limits now'} ({'; '.join(map(bound_words, of))})" for metric, of in limits_by_metric(check))
+    limits = (f"{metric or 'limits'} ({'; '.join(map(bound_words, of))})" for metric, of in limits_by_metric(check))
     seen, lead = f"{check.symptom}{since}", check.lead
     return Problem(
         "flag",

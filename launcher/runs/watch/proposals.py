@@ -120,7 +120,7 @@ def _usual_values(
             found.append(_proposal(edits, f"now {'; '.join(each.now for each in findings)}"))
     if len(found) > 1:  # each of them may be enough to keep the trouble going
         together = itertools.chain.from_iterable(each.edits for each in found)
-        found.insert(0, _proposal(together, "all usual values at once"))
+        found.insert(0, _proposal(together, "all usual values together"))
     return found
 
 

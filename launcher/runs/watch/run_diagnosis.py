@@ -154,7 +154,7 @@ def diagnosis(source: RunDir | Log) -> Diagnosis:
     if result.cause == "stopped":
         result = _with_stopper(result, ended.requested_by, state)
     if info.followed and result.cause == "running":
-        result = replace(result, meaning="Its log is followed, and has no line that ends the run.")
+        result = replace(result, meaning="Its log is followed, and has no line that marks the end of the run.")
     return _in_session(result, attempt).of_run(source.id[:SHORT_ID])
 
 
@@ -162,7 +162,7 @@ def _with_stopper(result: Diagnosis, by: str | None, state: RunState) -> Diagnos
     """The diagnosis of a stopped run with the requester, and the flags at that time."""
     who = "by a signal whose sender is not recorded" if by is None else _STOPPERS.get(by, f"by {by}")
     flags = ", ".join(f"{each.level.words} {each.rule}" for each in state.checks if each.on and not each.muted)
-    then = f" Flags then: {flags}." if flags else " It had no flag then." if state.checks else ""
+    then = f" Flags at that time: {flags}." if flags else " It had no flag at that time." if state.checks else ""
     return replace(result, title=f"{result.title} {who}", meaning=result.meaning + then)
 
 

@@ -40,7 +40,7 @@ _HEAD = 1 << 16  # bytes of events.jsonl that hold a start
 _LONG, _LONG_BY = 1.5, 5.0  # factor and seconds beyond the usual time that are reported
 _DOWNLOAD, _COMPILES = 10 << 20, 10.0  # bytes, and seconds of CPU, that are always reported
 _SLOW_DISK = 200e6  # bytes per second of a disk that is not slow
-UNEXPLAINED = "reason unknown: nothing recorded explains it"
+UNEXPLAINED = "reason unknown: no recorded data explains it"
 _WORTH = 0.3  # minimum share of the stage's time for an explanation
 
 DONE, RUNNING, WAITING, ENDED, UNREACHED = "done", "running", "waiting", "ended here", "not reached"
@@ -268,7 +268,7 @@ def _why(stage: str, seconds: float | None, span: Span | None, work: StartupWork
         return f"downloaded {_size(done.downloaded)} ({_size(rate)} per second)"
     if done.compiled >= _COMPILES:
         before = f", usually {duration(_median(earlier, 'compiled'))}" if earlier else ""
-        return f"compilers used {duration(done.compiled)} of CPU{before}: no compile cache fits"
+        return f"compilers used {duration(done.compiled)} of CPU{before}: no matching compile cache"
     if not _slow(seconds, span):
         return None
     parts = {

@@ -49,10 +49,10 @@ def read(file: Path, meter: Meter) -> list[Log]:
                     return list(reader(file, base, partial(meter.add, share)))
             return []
     except sqlite3.Error as error:
-        hint = "copy it while nothing writes to it, and import the copy"
+        hint = "copy it while no program writes to it, and import the copy"
         raise UserError(f"cannot read {file}: {error}", hint) from None
     except (TypeError, AttributeError, ValueError, RecursionError):  # from another program, or a stranger
-        raise UserError(f"{file} has other values than MLflow and Trackio write", "import the console log") from None
+        raise UserError(f"{file} has values that MLflow and Trackio do not write", "import the console log") from None
 
 
 def _mlflow(file: Path, base: sqlite3.Connection, row: Callable[[], None]) -> Iterator[Log]:

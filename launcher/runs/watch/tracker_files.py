@@ -134,7 +134,7 @@ def _read_wandb(file: Path, into: Log, meter: Meter) -> None:
             elif kind == "exit":
                 into.exit_code = record.exit.exit_code
     if damaged:
-        into.notes.append(f"{file.name} is damaged ({damaged[0]}); only its readable part counts")
+        into.notes.append(f"{file.name} is damaged ({damaged[0]}); only its readable part was read")
     into.config = flatten({key: value for key, value in config.items() if not key.startswith("_")})
 
 
@@ -226,5 +226,5 @@ def _events(file: Path, meter: Meter) -> Log:
                     data[value.tag] = float(make_ndarray(value.tensor).item())
         found.add(event.step, event.wall_time, data)
     if damaged or size < file.stat().st_size:
-        found.notes.append(f"{file.name} is damaged behind byte {size}; only the part before it counts")
+        found.notes.append(f"{file.name} is damaged after byte {size}; only the part before it was read")
     return found

@@ -117,8 +117,8 @@ def _turn(entry: Queued, seen: Seen, machine: "_Machine") -> Turn:
     if entry.paused or seen.paused:
         return Turn(entry, "paused" if entry.paused else "the queue is paused")
     if entry.host != socket.gethostname():
-        gone = f"if it is gone: 'ppo-tui queue resume {entry.id}'"
-        return Turn(entry, f"waits for host {entry.host}, which added it; {gone}")
+        gone = f"if that host is gone: 'ppo-tui queue resume {entry.id}'"
+        return Turn(entry, f"runs on host {entry.host} only, where it was queued; {gone}")
     if check.refused is not None:
         return Turn(entry, check.refused, lost=True)
     if not check.ended:  # reserves nothing: others may be ready

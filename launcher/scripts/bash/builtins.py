@@ -88,7 +88,7 @@ def _set(shell: Runner, args: list[str]) -> bool:
     if "--" in args:
         shell.state.args = args[args.index("--") + 1 :]
     elif "-a" in args or ("-o" in args and "allexport" in args):
-        shell.notes.append("set -a exports every variable; only those that export names are in the preset")
+        shell.notes.append("set -a exports every variable; the preset has only those named by an export command")
     elif args and not args[0].startswith(("-", "+")):
         shell.state.args = list(args)
     return True
@@ -141,7 +141,7 @@ def _source(shell: Runner, args: list[str]) -> bool | None:
     text = shell.file(path) if path.endswith((".sh", ".env", ".bash")) else None
     if text is None:
         if not re.search(r"bashrc|activate|conda|profile|set_env", path):
-            shell.notes.append(f"not imported: source {marks.plain(args[0])}, which is not there")
+            shell.notes.append(f"not imported: source {marks.plain(args[0])}, which does not exist")
         return True
     outer = shell.state.args
     if args[1:]:

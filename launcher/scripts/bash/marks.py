@@ -97,7 +97,7 @@ class Budget:
         self._steps -= 1
         self._letters -= letters
         if self._steps < 0 or self._letters < 0:
-            raise UserError("the script takes too long to read; it has loops or expansions that do not end")
+            raise UserError("reading the script takes too long; it has endless loops or expansions")
 
     def made(self, text: str) -> str:
         """Counts a new value, and returns it."""
@@ -110,7 +110,7 @@ class Budget:
         self.depth += 1
         if self.depth > _DEEPEST:
             self.depth = 0
-            raise UserError(f"the script nests more than {_DEEPEST} commands or expansions in each other")
+            raise UserError(f"the script nests commands or expansions more than {_DEEPEST} deep")
 
     def __exit__(self, *_: object) -> None:
         self.depth -= 1

@@ -83,7 +83,7 @@ async def stop_run(app: App[Any], reader: RunReader) -> None:
     details = f"{trained} {lost}\n\nveRL gets SIGTERM; after 6 seconds all its processes are killed."
     follow = attempt.read_launch().follow if attempt is not None else None
     if follow is not None:
-        details = f"Then its log is no longer {'read' if follow.speed is None else 'played'}; no process is ended."
+        details = f"Its log is then no longer {'read' if follow.speed is None else 'played'}; no process is ended."
     if await confirmed(app, f"Stop {reader.name}?", details, "stop"):
         await _stop(app, [run])
 
@@ -231,7 +231,7 @@ async def bundle_run(page: Page[Any], run: RunDir) -> None:
     """Asks for a bundle's file and writes it, as `report_runs`."""
     from launcher.report.bundle import check, write
 
-    ask = (f"Bundle of {_which([run])} to", f"{run.id}-bundle.zip", "For an issue; look into it before you send it")
+    ask = (f"Bundle of {_which([run])} to", f"{run.id}-bundle.zip", "For a bug report; check it before you send it")
     await _written(page.app, "Bundle", ask, check, lambda to: write(run, to))
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 LABEL = 6  # cells of a label
-# Few, as each new end paints the charts anew, and none leaves more than 15 % of the axis empty.
+# Few, as each new end paints the charts again, and none leaves more than 15 % of the axis empty.
 _RUNGS = (1.0, 1.15, 1.3, 1.5, 1.75, 2.0, 2.3, 2.6, 3.0, 3.5, 4.0, 4.6, 5.2, 6.0, 7.0, 8.0, 9.0)
 _FIRST = (2, 4, 6, 8, 10)
 _REACH = 1.18  # maximum ratio of a plan to the newest step for ending the axis at the plan

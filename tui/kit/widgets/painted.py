@@ -56,7 +56,7 @@ class Painted(Widget):
     def redraw(self) -> None:
         """Redraws and repaints the differences; cheap without any."""
         if not self.is_mounted or self._drawn_for != self.size:
-            # a hidden one forgets what it has painted, but once: each time Textual lays out the screen anew
+            # a hidden one forgets what it has painted, but once: each time Textual lays out the screen again
             if self.size or self._drawn_for is not None:
                 self.refresh()
             self._drawn_for = None

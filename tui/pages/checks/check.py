@@ -166,5 +166,5 @@ class CheckDetailScreen(FlagPage, ChartScreen):
         self.notify(
             f"{self.rule} is unmuted"
             if muted
-            else f"{self.rule} is muted for this run; it is still judged but does not count in the verdict"
+            else f"{self.rule} is muted for this run; it is still judged but does not count for the verdict"
         )

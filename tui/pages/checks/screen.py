@@ -24,7 +24,7 @@ class ChecksScreen(ItemsPage, FlagPage):
     LEGENDS = ("Rules",)
     BINDINGS = KEYS["checks"]
     LIST = Items
-    EMPTY = "Health rules judge each step; the worst comes first here. None has judged yet: they begin with step 1."
+    EMPTY = "Health rules judge each step, the worst first. No rule has judged yet: judging begins at step 1."
 
     def __init__(self, run: RunView) -> None:
         super().__init__(run)

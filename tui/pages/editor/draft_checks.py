@@ -11,7 +11,7 @@ import orjson
 
 from launcher.core.paths import own_command
 
-_DIED = {"error": "the check process exited unexpectedly", "command": None}
+_DIED = {"error": "the preflight process exited unexpectedly", "command": None}
 
 
 class DraftChecks:

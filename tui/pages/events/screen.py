@@ -22,7 +22,7 @@ class EventsScreen(ItemsPage):
     LEGENDS = ("Rules", "Runs")
     BINDINGS = KEYS["events"]
     LIST = Items
-    EMPTY = "States, phases, flags, requests and exits come here. No event of this kind yet; ← and → show other kinds."
+    EMPTY = "States, phases, flags, requests and exits appear here. No such event yet; ← and → show other kinds."
 
     def __init__(self, run: RunView) -> None:
         super().__init__(run)

@@ -121,4 +121,4 @@ def setting_rows(finding: Finding, what: Subject | None, columns: int) -> list[R
 
 def ready_rows(columns: int) -> list[Row]:
     """The inspector's rows without findings."""
-    return paragraph("The checks found nothing to change. S starts the run, Q adds it to the queue.", "dim", columns)
+    return paragraph("The preflight found nothing to change. S starts the run, Q adds it to the queue.", "dim", columns)

@@ -132,11 +132,11 @@ class LaunchScreen(Inspected[Path | list[str]]):
             return "the run is starting"
         if action == "start" and self.errors:
             force = ", or ! to start anyway" if self.forceable else ""
-            return f"the checks found errors; press F to apply a fix{force}"
+            return f"the preflight found errors; press F to apply a fix{force}"
         if action == "force" and not self.forceable:
-            return "the preset cannot be read" if self.errors else "the checks found no errors"
+            return "the preset cannot be read" if self.errors else "the preflight found no errors"
         if action == "rehearse" and self.plan.subject is None:
-            return "the checks found errors; a rehearsal would stop there"
+            return "the preflight found errors; a rehearsal would stop at them"
         return f"wait for: {self.doing}" if action == "rehearse" and self.doing else None
 
     @property
@@ -154,7 +154,7 @@ class LaunchScreen(Inspected[Path | list[str]]):
     @work(exclusive=True, group="start")
     async def action_force(self) -> None:
         wrong = [f"{finding.id}: {finding.message}" for finding in self.findings if finding.level == "error"]
-        details = "\n\n".join([*map(clean, wrong), "The run is recorded as forced."])
+        details = "\n\n".join([*map(clean, wrong), "The run's record will show that it was forced."])
         if await confirmed(self.app, f"Start {self.name_of_preset} despite the errors?", details, "start"):
             self._start(force=True)
 
@@ -311,7 +311,7 @@ class LaunchScreen(Inspected[Path | list[str]]):
         if self.settings:
             essentials.append([(f" with {clean(' '.join(self.settings))}", "notice")])
         if self.fixes:
-            essentials.append([(" fixes apply to this run only; press e to edit the preset with these fixes", "dim")])
+            essentials.append([(" fixes apply only to this run; press e to edit the preset with these fixes", "dim")])
         self.query_one("#essentials", Lines).show(essentials)
         quiet = "" if self.doing else "no problems found"
         self.query_one(Findings).show(self.findings, quiet, beside=self.inspects)

@@ -12,13 +12,13 @@ from tui.kit.drawing.rows import Row, Span, crop, folded, paragraph, spread
 from tui.kit.keys import KEYS
 from tui.kit.widgets.painted import Painted
 
-_EMPTY = "The console of veRL is shown here. This attempt has printed nothing yet; new lines appear by themselves."
+_EMPTY = "veRL's console output appears here. This attempt has not printed anything yet."
 _FRAME = re.compile(r"(?:\[[^\]]{10,60}\] \S{1,40} )?\s{0,9}(?:PC: )?@\s+0x[0-9a-f]{4,16}\s")  # of a native stack
 _ASIDE = re.compile(
     r"\[?\b(?:\d{4}-)?\d\d-\d\d[ T]\d\d:\d\d:\d\d[.,\d]*|\bpid[= ]\d+"
     r"|\[?\b[\w./-]{1,80}\.(?:py|cc|cpp|cu):\d+\]?|File \"[^\"]{1,200}\", line \d+"
 )
-_NONE_KEPT = "No lines of this source, or none that match. tab shows another source, & shows all lines again."
+_NONE_KEPT = "No lines from this source, or none that match. tab shows another source, & shows all lines again."
 
 
 class LogView(Painted, can_focus=True):

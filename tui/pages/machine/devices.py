@@ -11,8 +11,8 @@ from tui.kit.widgets.lists import Listing
 from tui.kit.widgets.painted import CURSOR_ROW, Grown
 
 _NO_SAMPLES = (
-    "GPUs and host memory are listed here. There are no samples of this run: ppo-tui records one per second while it "
-    "supervises a run. The chart shows what veRL logged."
+    "GPUs and host memory appear here. This run has no samples: ppo-tui records one per second while it supervises a "
+    "run. The chart shows the values that veRL logged."
 )
 ENDED = "The run has ended: these are the values of its last sample."
 

@@ -28,7 +28,7 @@ class MetricsScreen(ListPage[None], RunPage):
     AUTO_FOCUS = "MetricTable"
     BINDINGS = KEYS["metrics"]
     TABLE = MetricTable
-    EMPTY = "Every metric of the run is listed here. None matches the filter (esc clears it), or no step has ended."
+    EMPTY = "All metrics of the run appear here. None matches the filter (esc clears it), or no step has ended."
     DETAIL, DETAIL_ROWS = "meaning", 3
 
     def __init__(self, run: RunView) -> None:

@@ -99,7 +99,7 @@ def inspect_turn(turn: Turn, columns: int) -> Inspection:
         if found.get("level") in ("error", "warning"):
             mark = FINDINGS[found["level"]]
             rows += labelled([(f" {mark[0]}", mark[1])], clean(f"{found.get('message')}"), "text", _MARK, columns)
-    rows += [[], [(" Settings in addition to the preset" if entry.settings else " The preset as it is", "dim")]]
+    rows += [[], [(" Settings in addition to the preset" if entry.settings else " The unchanged preset", "dim")]]
     for setting in entry.settings:
         rows += paragraph(clean(setting), "text", columns)
     rows += [[], [(" Plan", "dim")]]
@@ -120,7 +120,7 @@ def _plan(preset: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 POLL = 2.0  # seconds
-PURPOSE = "Runs wait here until their GPUs are free; each then starts by itself, also after logout."
+PURPOSE = "Runs wait here until their GPUs are free, then start automatically, even after logout."
 
 
 class QueueScreen(ListPage[None]):

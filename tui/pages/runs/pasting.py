@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 _LARGEST_SCRIPT = 1 << 20  # bytes
 _NO_THREADS = (".gz", ".jsonl", ".log", ".sh")
 _SAID = (
-    "Paste a veRL command, a script, a log or a whole thread, or type a path: a script (and its arguments) becomes "
-    "a preset, a log or a run of wandb, TensorBoard, MLflow or Trackio a run. Nothing is executed."
+    "Paste a veRL command, a script, a log or a whole thread, or type a path. A script (with its arguments) becomes "
+    "a preset; a log or a run of wandb, TensorBoard, MLflow or Trackio becomes a run. Nothing is executed."
 )
 
 

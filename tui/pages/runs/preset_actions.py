@@ -52,7 +52,7 @@ async def delete_preset(app: App[Any], name: str) -> None:
         return
     with reported(app, "Not deleted"):
         shadowed = await asyncio.to_thread(delete, name)
-        again = "; the shipped preset of that name is back" if shadowed else ""
+        again = "; the shipped preset with that name is visible again" if shadowed else ""
         app.notify(f"Deleted {name}{again}", markup=False)
 
 
@@ -96,7 +96,7 @@ async def _with_cut(app: App[Any], source: Source, name: str) -> Source | None:
         return source
     choices = [("s", "as the shell"), ("j", "join")]
     reply = await app.push_screen_wait(
-        ChooseScreen("Join the command over the comment?", clean("\n".join(cut)), choices)
+        ChooseScreen("Ignore the comments inside the command?", clean("\n".join(cut)), choices)
     )
     return None if reply is None else joined if reply == "j" else source
 
@@ -176,8 +176,8 @@ async def tune_preset(app: App[Any], name: str) -> None:
         app.notify(f"preset {path.stem} exists already; rename or delete it", severity="error", markup=False)
         return
     details = (
-        f"At most {PROBES} short runs, one after the other, with the longest responses. The fastest settings that fit "
-        f"become the preset {path.stem}.\n\nIt ends with this screen; tune again to continue."
+        f"At most {PROBES} short runs, one after another, with responses of full length. The fastest settings that fit "
+        f"become the preset {path.stem}.\n\nTuning stops when this screen closes; tune again to continue."
     )
     if not await confirmed(app, f"Tune the preset {name}?", details, "tune"):
         return

@@ -216,7 +216,7 @@ class RunsScreen(ListPage[None]):
         if action in ("compare", "stop") and not self._meant:
             return "select a run, or mark several with space"
         if action == "stop" and not any(self._goes(run) for run in self._meant):
-            return "no selected run is live"
+            return "no selected run is running"
         if action == "delete" and any(self._goes(run) for run in self._meant):
             return "the run has not ended; stop it first (x)"
         if action in ("delete", "edit") and not self._meant and self._chosen_preset is None:

@@ -32,8 +32,8 @@ from tui.pages.samples.sample_rows import (
     score_row,
 )
 
-PURPOSE = "The responses of each step with their scores: reward hacking and collapse are seen by reading."
-_NONE, _ELSEWHERE = "No samples yet: the first ones come with the first step.", "A log from elsewhere has no samples."
+PURPOSE = "The responses of each step with their scores. Reading them reveals reward hacking and collapse."
+_NONE, _ELSEWHERE = "No samples yet: the first samples appear after the first step.", "An imported log has no samples."
 
 
 class SamplesScreen(ListPage[None], RunPage):

@@ -72,8 +72,8 @@ class TrialsScreen(ItemsPage):
     BINDINGS = KEYS["trials"]
     LIST = Items
     EMPTY = (
-        "No trials yet. A trial continues the run from before its first flag with one fix, next to a control run "
-        "without it. For a failed run it is a short run without the setting that the failing code belongs to."
+        "No trials yet. A trial continues the run from before its first flag with one fix, alongside a control run "
+        "without it. For a failed run, a trial is a short run without the suspected setting."
     )
     POLL = 3.0  # seconds: each look reads all run directories
 
@@ -119,7 +119,7 @@ class TrialsScreen(ItemsPage):
         if found := [*waiting_items(self._waiting), *trial_items(self._trials or (), columns)]:
             return found
         refused = self.refusal("start")
-        start = f"None can start now: {refused}." if refused else "Press T to start them."
+        start = f"No trial can start now: {refused}." if refused else "Press T to start them."
         return [Item(None, paragraph(f"{self.EMPTY} {start}", "dim", columns))]
 
     def inspect(self, key: str | None, columns: int) -> Inspection:

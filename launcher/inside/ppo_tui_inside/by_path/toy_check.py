@@ -16,7 +16,7 @@ _ANSWER = re.compile(r"#### (\d+)")
 
 @function_tool("check")
 def check(total: str) -> str:
-    """Asks for the answer once more.
+    """Asks for the answer again.
 
     Args:
         total: The answer.

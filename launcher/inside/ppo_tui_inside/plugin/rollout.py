@@ -200,7 +200,7 @@ class HFAdapter(BaseRollout):
 
     def __init__(self, *args: Any, replica_rank: int | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # one server a worker: nothing is split over workers here. Servers beside the trainer say which they are.
+        # one server a worker: nothing is split over workers here. Servers next to the trainer say which they are.
         self.replica_rank = int(os.environ["RANK"]) if replica_rank is None else replica_rank
 
     async def update_weights(

@@ -89,7 +89,7 @@ def value(result: Any) -> tuple[float | None, str | None]:
         result = result["score"]
     kind = getattr(result, "dtype", None)
     if not isinstance(result, float) and str(kind) in ("float16", "float32", "bool"):  # numpy types
-        return None, f"a numpy.{kind}, which torch refuses to store: return float(...) of it"
+        return None, f"a numpy.{kind}, which torch cannot store: return float(...) of it"
     if isinstance(result, bool) or hasattr(result, "item"):
         result = float(result)
     if not isinstance(result, (int, float)):

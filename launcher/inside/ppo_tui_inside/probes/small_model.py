@@ -29,7 +29,7 @@ def made(name: str, trust: bool, folder: Path) -> str:
 
     config = AutoConfig.from_pretrained(name, trust_remote_code=trust)
     if hasattr(config, "vision_config"):
-        raise ValueError("it reads pictures, which the engine for the CPU does not")
+        raise ValueError("it reads images, which the CPU engine does not support")
     if Path(name).is_dir() and 0 < sum(file.stat().st_size for file in Path(name).glob("*.safetensors")) < SMALL:
         return name
     model = AutoModelForCausalLM.from_config(shrunk(config), trust_remote_code=trust)

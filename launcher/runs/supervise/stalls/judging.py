@@ -55,7 +55,7 @@ def _disk_full(facts: HangFacts, busy: bool) -> Judgement | None:
         for frame in frames[:3]
         if "write" in frame
     ]
-    return judged("disk-full", [f"no room on {place}" for place in facts.full] + writers, place=facts.full[0])
+    return judged("disk-full", [f"no space left on {place}" for place in facts.full] + writers, place=facts.full[0])
 
 
 def _stopped(facts: HangFacts, busy: bool) -> Judgement | None:

@@ -47,7 +47,7 @@ def ask(folder: Path, pids: Iterable[int]) -> dict[int, Doing]:
             Stack(str(each.get("thread")), tuple(map(str, each.get("frames") or ())))
             for each in state.get("threads") or ()
         )
-        found[pid] = Doing(stacks, state, "plugin" if stacks else "its threads do not answer")
+        found[pid] = Doing(stacks, state, "plugin" if stacks else "its threads do not respond")
     return found
 
 
