@@ -129,8 +129,9 @@ def wrong_use(error: typer.TyperException) -> UserError:
         refused = next(iter(getattr(error.__cause__, "errors", list)()), None)  # pydantic's, whose words have no value
         if refused is None:
             return UserError(f"{name}: {_lower(error.message)}", explained)
-        allowed = "a number" if refused["type"].startswith("float") else f"a whole number{_range(parameter)}"
-        return UserError(f"{name} {refused['input']} is not allowed", f"use {allowed}; {explained}")
+        kind, given = refused["type"], refused["input"]
+        allowed = "a number" if kind.startswith("float") else f"a whole number{_range(parameter)}"
+        return UserError(f"{name} {given} is not allowed", f"use {allowed}; {explained}")
     return _shown(error, _use(path, params))
 
 
