@@ -81,11 +81,11 @@ class Elsewhere(Record):
 
     @property
     def words(self) -> str:
-        """`its supervisor's lock is free, its last sign of life is 2 min old, its console last grew 12 min ago`."""
+        """`its supervisor's lock is free, its last write was 2 min ago, its console last grew 12 min ago`."""
         said = [
             "no lock shows whether its supervisor is alive" if self.locked is None else "its supervisor's lock is free"
         ]
-        said.append(f"its last write was {duration(self.silent)} old")
+        said.append(f"its last write was {duration(self.silent)} ago")
         said.append("it has no console" if self.quiet is None else f"its console last grew {duration(self.quiet)} ago")
         said += [f"{counted(self.processes, 'process')} of it visible from here"] if self.processes else []
         return ", ".join(said)

@@ -121,7 +121,7 @@ def test_delete_says_why_the_end_is_believed(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(removal, "ended", current)
     run = written(CONTAINER, 7200, 3600)
     assert removal.check(run).endswith(
-        "supervisor's lock is free, its last sign of life is 2h 00m old, its console last grew 1h 00m ago"
+        "supervisor's lock is free, its last write was 2h 00m ago, its console last grew 1h 00m ago"
     )
     with pytest.raises(UserError, match="its driver may run in another container"):
         removal.check(written(CONTAINER, 120, 100))

@@ -198,7 +198,7 @@ def test_cut_and_hostile_lines_leave_the_other_steps(bank: ModuleType, tmp_path:
         assert 0.6 * whole <= len(found) <= whole, form
         cut = f"{path.name} is truncated: {len(found)} complete rows were read" if form == "trainer_state" else None
         noted = [note.text for note in read_kind(import_logs([str(path)])[0].events, Note)]
-        assert [note for note in noted if " is cut" in note] == [*filter(None, [cut])] == [*of_foreign(path).notes]
+        assert [note for note in noted if "is truncated" in note] == [*filter(None, [cut])] == [*of_foreign(path).notes]
         assert all(key.isprintable() for record in found for key in record.data)
 
 

@@ -142,7 +142,7 @@ def test_an_adopted_run_has_every_step_once_and_says_so(runs: Runs) -> None:
     reader, curve = whole(runs(ADOPTED))
     notes = [event.what.text for event in reader.events if isinstance(event.what, Note)]
     assert curve == scores(runs(ADOPTED), 1)
-    assert notes == ["the supervisor was killed; a new one took over the run, whose driver continues"]
+    assert notes == ["the supervisor was killed; another one took over the run, whose driver continues"]
 
 
 def test_a_run_that_was_stopped_is_not_told_as_failed_or_going_on(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -112,7 +112,7 @@ def test_the_command_prints_a_schema_that_a_script_can_use() -> None:
     assert orjson.loads(out) == schema_of("run --queue")
     listed = call(["schema"])[0].decode()
     assert all(name in listed for name in printed())
-    assert call(["schema", "delete"])[2] == 2
+    assert call(["schema", "serve"])[2] == 2
     with pytest.raises(UserError, match="'statsu' is not a command with --json"):
         schema_of("statsu")
 

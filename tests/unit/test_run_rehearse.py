@@ -45,7 +45,7 @@ def test_a_rehearsal_that_comes_to_its_end_is_a_note_and_leaves_no_run(monkeypat
     drives(monkeypatch, STEPS)
     found = rehearsed()
     assert (found.id, found.level) == (REHEARSAL, "info")
-    assert "veRL ran 2 small steps on the CPU; not tried: GPUs" in found.message
+    assert "veRL ran 2 small steps on the CPU; not tested: GPUs" in found.message
     assert list(all_runs()) == []
 
 

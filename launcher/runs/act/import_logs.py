@@ -10,6 +10,7 @@ from typing import Any
 from launcher.console.diagnose import diagnose
 from launcher.console.reader import ConfigDump, ConsoleReader, StepLine
 from launcher.core.errors import UserError
+from launcher.core.files import make_folder
 from launcher.core.progress import Progress, unseen
 from launcher.metrics.frameworks import Settings, described, reference
 from launcher.preset.resolved import Resolved, from_config
@@ -57,7 +58,7 @@ def unlisted(path: Path, folder: str) -> RunDir:
     """A run of a log in a folder of the caller, which no list has."""
     run, log = RunDir(Path(tempfile.mkdtemp(dir=folder)) / path.name), newest(str(path))
     for each in (run.control, run.attempts):
-        each.mkdir(parents=True)
+        make_folder(each)
     _fill(run, [log], reference(log.framework), {}, unseen)
     return run
 

@@ -52,7 +52,7 @@ def read(file: Path, meter: Meter) -> list[Log]:
         hint = "copy it while no program writes to it, and import the copy"
         raise UserError(f"cannot read {file}: {error}", hint) from None
     except (TypeError, AttributeError, ValueError, RecursionError):  # from another program, or a stranger
-        raise UserError(f"{file} has values that MLflow and Trackio do not write", "import the console log") from None
+        raise UserError(f"{file} has other values than MLflow and Trackio write", "import the console log") from None
 
 
 def _mlflow(file: Path, base: sqlite3.Connection, row: Callable[[], None]) -> Iterator[Log]:
