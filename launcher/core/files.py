@@ -221,7 +221,7 @@ def size(path: Path) -> int:
 def near_file(path: Path) -> str | None:
     """The name in the folder of a path that it probably misspells, whatever their endings; None if none is similar."""
     names = {_ENDING.sub("", entry.name): entry.name for entry in path.parent.glob("*")}
-    near = difflib.get_close_matches(_ENDING.sub("", path.name), names, n=1, cutoff=0.8)
+    near = difflib.get_close_matches(_ENDING.sub("", path.name), names, n=1, cutoff=0.75)
     return names[near[0]] if near else None
 
 

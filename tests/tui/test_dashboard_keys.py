@@ -123,7 +123,7 @@ async def test_a_run_without_a_checkpoint_can_start_again_but_not_merge(make):
         for key in "nN":
             await user(key, lambda: user.message == "Search first (/)")
         await user("escape", "DashboardScreen", "a", "t", "TrialsScreen")
-        await user(lambda: "None can start now" in user.drawn("Items"))
+        await user(lambda: "No trial can start now" in user.drawn("Items"))
         assert "Press T" not in user.drawn("Items") and "try" not in labels(user)
         await user("escape", "DashboardScreen")
         for page in ("", "c"):

@@ -180,7 +180,7 @@ def test_a_wrong_setting_is_an_error_and_a_hint(env, home, terminals):
 def test_a_reader_that_stops_for_seconds_costs_the_run_nothing(env, home, terminals):
     """A stalled link blocks the screen; supervisor and driver are other processes, and go on."""
     log = shutil.copy(LOGS / "cpu-toy.jsonl.gz", home / "toy.jsonl.gz")
-    replay = [*PPO_TUI, "replay", str(log), "--speed", "8", "--detach", "--json"]
+    replay = [*PPO_TUI, "demo", str(log), "--speed", "8", "--detach", "--json"]
     run = RunDir(Path(json.loads(subprocess.check_output(replay, env=env, text=True))["dir"]))
 
     def recorded():

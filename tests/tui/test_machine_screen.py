@@ -180,7 +180,7 @@ async def test_a_run_without_samples_shows_what_verl_logged_and_it_follows_the_v
     async with make.open(made(make, [], state=make.ended("imported", step=50))) as user:
         await user("b", "MachineScreen")
         assert [curve.label for curve in plot_of(user).curves] == ["trainer peak", "host"]
-        assert "records one per second" in words(user.one("DeviceList").draw(80, 5))
+        assert "This run has no samples" in words(user.one("DeviceList").draw(80, 5))
         await user("b")
         await user.resize_terminal(160, 48)
         await user("plus", "a", "x", "left")
