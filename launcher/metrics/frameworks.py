@@ -74,12 +74,12 @@ class LineForm:
 class Kind:
     """A training that is not reinforcement learning: its rows have all metrics of `has` and none of `lacks`.
 
-    Of the names of the framework those of `metrics` have a meaning in it, ours by theirs; rules.toml marks the rules.
+    Records store the `id`. rules.toml marks the rules that judge it.
     """
 
+    id: str
     title: str
     has: tuple[str, ...]
-    metrics: Mapping[str, str]
     lacks: tuple[str, ...] = ()
 
     def fits(self, names: Collection[str]) -> bool:
@@ -99,7 +99,7 @@ class Framework:
     lines without step numbers, `every` is their interval in steps (0: unknown); the last line has the seconds of
     training and its steps per second, `rate`. `drops_nan`: non-finite metrics are omitted. `own`: its names are ours. A
     tracker that numbers rows by steps of an `environment` has one iteration per row with the metric `iteration`.
-    `kinds`: trainings other than reinforcement learning; `kind`: that of a log.
+    `kinds`: trainings other than reinforcement learning; `kind`: that of a log, whose names `supervised` has.
     """
 
     title: str
@@ -126,6 +126,7 @@ class Framework:
     metrics: tuple[Name, ...] = ()
     kinds: tuple[Kind, ...] = ()
     kind: Kind | None = None
+    supervised: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, float] = field(default_factory=dict)
 
@@ -159,7 +160,7 @@ class Framework:
     def _ours(self, name: str, beside: Collection[str] = ()) -> tuple[str, float, int]:
         """Our key for a name, the scale, and the name's rank; -1 if the table does not list it."""
         if self.kind is not None:
-            return (found, 1.0, 0) if (found := self.kind.metrics.get(self.short(name))) else (name, 1.0, -1)
+            return (found, 1.0, 0) if (found := self.supervised.get(self.short(name))) else (name, 1.0, -1)
         row, rank = self._names.get(name) or self._names.get(self.short(name)) or (None, 0)
         if row is not None and row.ours and row.unless not in beside:
             return row.ours, row.scale, rank
@@ -266,7 +267,7 @@ def described(by: Mapping[str, Any] | None) -> Framework | None:
     known = frameworks().get(str(by["table"])) if "table" in by else None
     if known is None:
         return None if "table" in by else _made(by)
-    kind = next((each for each in known.kinds if each.title == by.get("kind")), None)
+    kind = next((each for each in known.kinds if each.id == by.get("kind")), None)
     return dataclasses.replace(known, every=by.get("every", 0), kind=kind)
 
 
@@ -277,7 +278,7 @@ def reference(framework: Framework | None, table: Mapping[str, Any] | None = Non
     every = {"every": framework.every} if framework.every else {}
     if not table:
         known, kind = dataclasses.replace(framework, every=0, kind=None), framework.kind
-        more = every | ({"kind": kind.title} if kind else {})
+        more = every | ({"kind": kind.id} if kind else {})
         return next(({"table": name, **more} for name, each in frameworks().items() if each == known), None)
     lines = [dataclasses.asdict(line) for line in framework.lines]
     return {**table, "lines": lines, "ends": list(framework.ends), "lag": framework.lag, **every}
@@ -332,5 +333,5 @@ def _check(place: str, kind: type, row: Mapping[str, Any]) -> None:
             raise ValueError(f"{place} lacks {name}")
         kinds = {"a list": (list, tuple), "a number, true or false": (int, float), "a text": (str, type(MISSING))}
         words = next((words for words, each in kinds.items() if isinstance(field_.default, each)), "")
-        if name in row and name not in ("settings", "defaults") and not isinstance(row[name], kinds[words]):
+        if name in row and field_.default_factory is MISSING and not isinstance(row[name], kinds[words]):
             raise ValueError(f"{place}: {name} must be {words}")

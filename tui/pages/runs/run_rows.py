@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from launcher.core.format import SHORT_ID, duration, number
 from launcher.record.info import Edit
 from launcher.record.layout import RunDir
-from launcher.record.state import current
+from launcher.record.state import known
 from launcher.runs.watch.run_settings import differs
 from tui.kit.charts.axes import plan
 from tui.kit.drawing.glyphs import FINISHED, WARN
@@ -144,8 +144,7 @@ def about_run(run: RunSummary) -> list[Span]:
         return [(f"{run.name}: {text}", role), *noted, (SEE_QUEUE, "dim")]
     origin = lineage(run.path)
     came = [(origin, "dim")] if origin else []
-    checks = current(RunDir(run.path)).checks if run.state.flags else ()
-    for check in checks:
+    for check in known(RunDir(run.path)).checks if run.state.flags else ():  # the list reads states without them
         if check.rule == run.state.flags[0]:
             sign, level = level_sign(check.level)
             came.insert(0, (f"{sign} {check.rule}: {check.symptom}", level))
