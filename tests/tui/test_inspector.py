@@ -83,7 +83,7 @@ async def test_a_queued_run_and_events_of_a_run_without_a_console_are_inspected(
     async with make.open(run, size=WIDE) as user:
         await walk(user, "EventsScreen")
         for word in ("failed", "phase", "starting"):
-            await user(lambda word=word: word in inspected(user) and "no line" in inspected(user), "down")
+            await user(lambda word=word: word in inspected(user) and "no such line" in inspected(user), "down")
         await user("escape", "DashboardScreen")
         await walk(user, "QueueScreen")
         await user(lambda: "paused" in inspected(user) and "algorithm" in inspected(user))

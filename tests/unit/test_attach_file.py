@@ -230,7 +230,7 @@ def test_veRLs_own_files_are_followed_also_after_the_supervisor_was_killed(tmp_p
 
 
 def test_a_packed_log_does_not_grow() -> None:
-    with pytest.raises(UserError, match="packed"):
+    with pytest.raises(UserError, match="compressed"):
         attach_file("tests/data/logs/cpu-toy.log.gz", {})
 
 

@@ -215,7 +215,7 @@ def test_a_failure_is_isolated_by_a_short_run_without_its_setting() -> None:
     wait_for(run, lambda state: not state.live)
     planned = plan(run)
     assert (planned.step, planned.until, planned.arms) == (0, 5, (("actor.model_dtype=fp32",),)), planned
-    assert planned.name.startswith("isolation, not a fix: the run failed in step 4 (Likely in trainer of veRL: Runtime")
+    assert planned.name.startswith("isolation, not a fix: the run failed in step 4 (Likely in veRL's trainer: RuntimeE")
     assert plan(run, at=4).step == 4
     outcomes = {
         "actor.model_dtype=fp32": (5, ""),

@@ -165,7 +165,7 @@ stalls_faults.steps(200, 0.2)
         over = last_standstill(run)
         assert over is not None and over.until is not None
         notes = [note.text for note in read_kind(run.events, Note)]
-        assert notes[0].startswith("the run hangs: A queue") and notes[1].startswith("the run moves again")
+        assert notes[0].startswith("the run hangs: A queue") and notes[1].startswith("the run continues")
     finally:
         stop(run, by="test", wait=True)
         for pid in run_processes(run.id):
