@@ -4,6 +4,7 @@ import fcntl
 import gc
 import inspect
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -31,6 +32,8 @@ settings.load_profile("test")
 # Starting a program, importing torch or drawing a whole screen takes a second of CPU; everything else a hundredth.
 _SLOW_FIXTURES = {"ppo_tui", "verl", "terminals", "tmux", "snap_compare"}
 _TURNS = ("e2e", "xdist_group", "slow")
+# Ray gives its workers niceness 15: beside the tests of the other workers, a toy run would make no progress
+os.environ["RAY_worker_niceness"] = "0"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
