@@ -33,7 +33,7 @@ settings.load_profile("test")
 _SLOW_FIXTURES = {"ppo_tui", "verl", "terminals", "tmux", "snap_compare"}
 _TURNS = ("e2e", "xdist_group", "slow")
 # Ray gives its workers niceness 15: beside the tests of the other workers, a toy run would make no progress
-os.environ["RAY_worker_niceness"] = "0"
+os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

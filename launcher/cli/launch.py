@@ -40,6 +40,7 @@ from launcher.record.layout import RunDir, names_file, refuse_run
 from launcher.record.process import run_processes
 from launcher.record.state import ALIVE
 
+RunName = Annotated[str, typer.Option("--name", help="Name of the run [default: that of the preset].")]
 _POLL = 0.5  # seconds between two looks at a log that grows
 
 
@@ -58,7 +59,7 @@ def run(
     gpus: Annotated[
         str | None, typer.Option(metavar="0,1", help="With --queue: use these GPUs [default: any free ones].")
     ] = None,
-    name: Annotated[str, typer.Option(help="Name of the run [default: that of the preset].")] = "",
+    name: RunName = "",
 ) -> None:
     """Check a preset and start a run. The run continues when this terminal closes."""
     from launcher.runs.act.start import Plan, start
@@ -213,6 +214,7 @@ def fork(
     checkpoint: Annotated[
         int | None, typer.Option(metavar="STEP", help="Checkpoint step; 0: the start [default: before the first flag].")
     ] = None,
+    name: RunName = "",
     detach: Detach = False,
     plain: Plain = False,
     json: Json = False,
@@ -222,7 +224,7 @@ def fork(
     from launcher.runs.act.fork import fork as branch
 
     with refusals():
-        started = branch(find(run), settings or [], narrate=say, step=checkpoint, force=force)
+        started = branch(find(run), settings or [], narrate=say, step=checkpoint, name=name, force=force)
     follow(ctx, started, detach, plain, json)
 
 

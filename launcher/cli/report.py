@@ -270,12 +270,9 @@ def metrics(source: Source, key: Keys = None, names: Names = None, every: Every 
         if json:
             put_json(numbering.json({"step": step}) | {"attempt": attempt, **jsonable(data)}, flush=False)
         else:
-            shown = [name for name in key or _shown(data) if name in data]
+            shown = [f"  {name} {number(data[name])}" for name in key or _shown(data) if name in data]
             if shown:
-                put(
-                    f"{'' if numbering.every else 'line '}{step:>6}  "
-                    + "  ".join(f"{name} {number(data[name])}" for name in shown)
-                )
+                put(f"{'' if numbering.every else 'line '}{step:>6}{''.join(shown)}")
     sys.stdout.flush()
 
 

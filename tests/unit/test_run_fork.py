@@ -62,6 +62,7 @@ def test_without_a_checkpoint_before_the_flag_the_start_is_offered(run: RunDir) 
         fork(run)
     with pytest.raises(UserError, match=r"--checkpoint 15: run .* use --checkpoint 10, 20 or 30"):
         fork(run, step=15)
+    assert b"--name 'last' is not allowed" in call(["fork", run.id, "--checkpoint", "10", "--name", "last"])[1]
 
 
 @tabled

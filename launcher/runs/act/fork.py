@@ -1,6 +1,7 @@
 """Starts a run from another run's checkpoint, with some settings changed."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from launcher.core.errors import UserError
@@ -14,13 +15,19 @@ from launcher.runs.watch.steps import parent_of
 
 
 def fork(
-    run: RunDir, changes: Sequence[str] = (), narrate: Narrate = silent, *, step: int | None = None, force: bool = False
+    run: RunDir,
+    changes: Sequence[str] = (),
+    narrate: Narrate = silent,
+    *,
+    step: int | None = None,
+    name: str = "",
+    force: bool = False,
 ) -> RunDir:
     """Starts a run from a checkpoint of `run`, with its weights, optimizer, data position and step.
 
-    Raises as `planned_fork` and `start` do.
+    `name`: its own [default: that of the preset]. Raises as `planned_fork` and `start` do.
     """
-    plan = planned_fork(Parent(run), changes, step=step)
+    plan = replace(planned_fork(Parent(run), changes, step=step), name=name)
     begun = plan.origin and plan.origin.step
     narrate(f"forking run {run.id} from {f'step {begun}' if begun else 'its start'}")
     return start(plan, narrate, force=force)
