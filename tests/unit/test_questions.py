@@ -18,7 +18,7 @@ from launcher.core.tables import read_tables
 ROOT = Path(__file__).parents[2]
 QUESTIONS: dict[str, dict[str, list[str]]] = read_tables(ROOT / "tests/data/questions.toml")
 FIRST = 2  # results in which a page counts as found
-MISSED = {"typed": 2, "phrased": 2, "threads": 5}  # at most; the goals were 33 of 37, and 15 of 20
+MISSED = {"typed": 2, "phrased": 2, "threads": 5, "another": 5}  # at most; the goals were 33 of 37, and 15 of 20
 ZENSICAL = Path(sys.executable).with_name("zensical")
 OPEN = """const attach = Element.prototype.attachShadow;
 Element.prototype.attachShadow = function(options) { return attach.call(this, {...options, mode: "open"}); }"""
