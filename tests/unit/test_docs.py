@@ -103,10 +103,10 @@ def test_the_site_has_every_page_and_the_version() -> None:
     text = (ROOT / "zensical.toml").read_text("utf-8")
     named = re.findall(r'= "([\w./-]+\.md)"', text)
     assert sorted(set(named)) == sorted(str(page.relative_to(DOCS)) for page in PAGES)
-    project = (ROOT / "pyproject.toml").read_text("utf-8")
-    assert re.findall(r'^copyright = "ppo-tui (.+?)"', text, re.MULTILINE) == re.findall(
-        r'^version = "(.+?)"', project, re.MULTILINE
-    )
+    skill = (DOCS / "SKILL.md").read_text("utf-8")
+    version = re.findall(r'^version = "(.+?)"', (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE)
+    assert re.findall(r'^copyright = "ppo-tui (.+?)"', text, re.MULTILINE) == version
+    assert re.findall(r'^  version: "(.+?)"', skill, re.MULTILINE) == version
 
 
 @pytest.mark.parametrize("page", sorted((DOCS / "evidence").iterdir()), ids=name)
@@ -184,7 +184,7 @@ def test_every_tutorial_has_its_recording() -> None:
     """Small, without a script, embedded in its page, and without an error that its row does not explain."""
     casts = {path.stem: path.read_text("utf-8") for path in (DOCS / "casts").iterdir()}
     pages = {page.stem: page.read_text("utf-8") for page in (DOCS / "tutorials").iterdir()}
-    pages["readme"] = README.read_text("utf-8")
+    pages |= {"readme": README.read_text("utf-8"), "first-run": (DOCS / "start/first-run.md").read_text("utf-8")}
     rows = read_tables(ROOT / "tools/casts.toml")
     assert set(casts) == set(pages) == set(rows)
     for which, svg in casts.items():
@@ -201,9 +201,9 @@ def layer(svg: str) -> set[str]:
 
 
 @pytest.mark.nightly("tools/", "tui/", "launcher/", "docs/casts/")
-@pytest.mark.parametrize("cast", sorted(set(read_tables(ROOT / "tools/casts.toml")) - {"collapse", "readme"}))
+@pytest.mark.parametrize("cast", sorted({*read_tables(ROOT / "tools/casts.toml")} - {"collapse", "first-run", "readme"}))
 def test_a_recording_shows_what_is_printed_today(cast: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The text of all but those of `demo`, whose run moves while it is recorded: make pictures."""
+    """The text of all but those of `demo` and of the toy, whose runs move while they are recorded: make pictures."""
     monkeypatch.setenv("PPO_TUI_HOME", "")  # the recording sets another one
     drawn = recorded(cast, read_tables(ROOT / "tools/casts.toml")[cast])
     assert layer(drawn) == layer((DOCS / f"casts/{cast}.svg").read_text("utf-8"))
