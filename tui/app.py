@@ -150,6 +150,8 @@ class PpoTui(App[None]):
         if isinstance(event, Key) and self.said is not None and not self.said.fresh:
             self.said = None
             self._show_message()
+        if isinstance(self.screen, Page):
+            self.screen.pressed()
         await self._keys.take(event)
 
     def on_key(self, event: Key) -> None:

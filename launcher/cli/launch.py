@@ -282,7 +282,7 @@ def demo(
     plain: Plain = False,
     json: Json = False,
 ) -> None:
-    """Play a recorded run, or LOG, as a live run. The recording shows a flag, its fix and its end in a minute."""
+    """Play a recorded run, or LOG, as a live run. The recording takes 25 seconds, and waits up to 60 for keys."""
     from launcher.runs.act.demo import play_recording, replay
 
     if speed is not None and not 0 < speed < float("inf"):
@@ -290,7 +290,8 @@ def demo(
     if log is not None:
         follow(ctx, replay(log, speed or 20.0), detach, plain, json)
     else:
-        follow(ctx, play_recording(speed), detach, plain, json, read_only=True)
+        run = play_recording(speed, waits=on_terminal() and not (detach or plain or json))
+        follow(ctx, run, detach, plain, json, read_only=True)
 
 
 def follow(

@@ -20,12 +20,14 @@ class JobRef(Record):
 @dataclass(frozen=True, slots=True)
 class Followed(Record):
     """A log of another program: a "console", the "metrics" of veRL's file logger, a file with a row per step ("rows"),
-    or files of a "tracker". With a `speed` it is played, faster than written by this factor.
+    or files of a "tracker". With a `speed` it is played, faster than written by this factor, and waits for a key after
+    the steps `waits`.
     """
 
     path: str
     kind: str
     speed: float | None = field(default=None, metadata=RARE)
+    waits: tuple[int, ...] = field(default=(), metadata=RARE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,6 +107,7 @@ class RunDir:
     machine = _In("gpu.jsonl")
     note = _In("note.json")
     control = _In("control")
+    waits = _In("waits")  # a replay, until a key removes it
     attempts = _In("attempts")
     checkpoints = _In("checkpoints")
     protected = _In("protected")

@@ -7,7 +7,7 @@ import pytest
 
 from launcher.cli import plain
 from launcher.record.events import Action, LevelChange
-from launcher.record.state import RunState
+from launcher.record.state import RunState, current
 from launcher.runs.act.demo import RECORDING, line, next_part, play_recording, recording
 from launcher.runs.watch.reader import RunReader
 
@@ -38,11 +38,21 @@ def played(home):
     return run
 
 
+async def test_the_demo_waits_for_a_key_after_three_steps(home, make):
+    run = play_recording(10_000, waits=True)
+    async with make.open(run.path, read_only=True) as user:
+        for at in ((1, 11), (1, 18), (2, 5)):
+            await user(lambda at=at: run.waits.exists() and ((now := current(run)).attempt, now.step) == at)
+            await user("down")
+        await user(lambda: current(run).state == "finished")
+
+
 async def test_each_line_of_the_demo_is_true_and_its_keys_work(played, make):
     assert sum(path.stat().st_size for path in RECORDING.iterdir()) < 300_000
     reader = RunReader(played.path)
     reader.poll()
     assert reader.state.state == "finished" and reader.state.attempt == 2
+    assert 1.5 < reader.state.step_seconds < 2.5, "as logged, in the time of its last step"
     lines = [text for part in recording()[1] for text in (*(said for _, said in part.says), part.ended)]
     assert all(len(text) <= 78 for text in lines), "one line at 80 columns"
     shown = set[str]()

@@ -95,6 +95,9 @@ class Page(Offers, Screen[ResultT]):
     PARTS: ClassVar[tuple[type[Widget] | str, ...]] = ()  # widgets, or selectors, in which late work shows something
     _called: Mapping[str, str] = MappingProxyType({})  # as shown in the footer
 
+    def pressed(self) -> None:
+        """Takes in that a key was pressed here."""
+
     def called_for(self) -> Mapping[str, str]:
         """Actions suggested by the state, with labels: the footer begins with them."""
         return {}

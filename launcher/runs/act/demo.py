@@ -26,12 +26,14 @@ RECORDING = Path(launcher.__path__[0]) / "demo"
 class Part:
     """One attempt of the recording: its console, and dashboard hints with their first steps.
 
-    `ended`: the hint after its end. A later attempt continues at `resume_step` with other `settings`.
+    `ended`: the hint after its end. On a screen it waits for a key after the steps `waits`. A later attempt continues
+    at `resume_step` with other `settings`.
     """
 
     log: str
     says: tuple[tuple[int, str], ...]
     ended: str
+    waits: tuple[int, ...]
     resume_step: int | None = None
     settings: tuple[str, ...] = ()
 
@@ -64,16 +66,16 @@ def _is_recording(info: RunInfo) -> bool:
     return info.replay_of == str(RECORDING / recording()[1][0].log)
 
 
-def play_recording(speed: float | None) -> RunDir:
-    """Starts the recording; a separate process starts its later attempts."""
+def play_recording(speed: float | None, *, waits: bool = False) -> RunDir:
+    """Starts the recording; a separate process starts its later attempts. `waits`: for keys."""
     usual, parts = recording()
     speed = speed or usual
-    run = replay(str(RECORDING / parts[0].log), speed, name="demo")
-    detached(["launcher.runs.act.demo", str(run.path), str(speed)], run.supervisor_log, run.path)
+    run = replay(str(RECORDING / parts[0].log), speed, name="demo", waits=parts[0].waits if waits else ())
+    detached(["launcher.runs.act.demo", str(run.path), str(speed), *["waits"] * waits], run.supervisor_log, run.path)
     return run
 
 
-def replay(log: str, speed: float, name: str = "") -> RunDir:
+def replay(log: str, speed: float, name: str = "", waits: tuple[int, ...] = ()) -> RunDir:
     """Makes a run whose driver replays `log`, `speed` times faster than it was written."""
     file = newest(log)
     preset = preset_of(file)
@@ -88,7 +90,7 @@ def replay(log: str, speed: float, name: str = "") -> RunDir:
             replay_of=str(file.path),
             framework=reference(file.framework, None),
         ).write(hidden.run_yaml)
-        follow = Followed(str(file.path.absolute()), file.kind, speed)
+        follow = Followed(str(file.path.absolute()), file.kind, speed, waits)
         launch = Launch([], {}, [], file.config)
         write_launch(hidden, hidden.add_attempt(), launch, created=now, cwd=run.path, follow=follow)
     spawn_supervisor(run)
@@ -104,15 +106,15 @@ def main() -> None:
         if state.live:
             time.sleep(0.2)
         elif (part := next_part(info, state)) is not None:
-            _continue(run, info, part, speed)
+            _continue(run, info, part, speed, part.waits if sys.argv[3:] else ())
         else:
             return
 
 
-def _continue(run: RunDir, info: RunInfo, part: Part, speed: float) -> None:
+def _continue(run: RunDir, info: RunInfo, part: Part, speed: float, waits: tuple[int, ...]) -> None:
     EventLog(run.events).add(Action("resume", step=part.resume_step, settings=part.settings))
     attempt, now = run.add_attempt(), time.time()
-    launch, follow = Launch([], {}, [], {}), Followed(str(RECORDING / part.log), "console", speed)
+    launch, follow = Launch([], {}, [], {}), Followed(str(RECORDING / part.log), "console", speed, waits)
     write_launch(
         run, attempt, launch, created=now, run_created=info.created, resume_step=part.resume_step, follow=follow
     )

@@ -109,10 +109,10 @@ class Feed:
             tell=self._tell,
             before=launch.resume_step,
         )
-        self._news = News()
+        self.monitor.played = bool(info.replay_of)
+        self._news, self._scores = News(), Scores(run)
         self.stalls = StallWatch(run, attempt, launch, self.monitor, self._news, guard)
         self.keeper = Keeper(run, attempt, info)
-        self._scores = Scores(run)
         self._stop_rule = StopRule(alerts, launch.keys.get("trainer.save_freq"))
         self._console, self._metrics = Tail(attempt.console), LineTail(attempt.metrics)
         self._timers = TimerTail(attempt)

@@ -28,7 +28,7 @@ from launcher.metrics.frameworks import Framework, described
 from launcher.metrics.records import parse_record
 from launcher.record.attempt import Followed
 from launcher.record.info import RunInfo
-from launcher.record.layout import AttemptDir
+from launcher.record.layout import AttemptDir, RunDir
 from launcher.runs.supervise.growing_log import GrowingLog, Replaced
 from launcher.runs.supervise.player import play
 from launcher.runs.watch.log import Log, newest
@@ -57,7 +57,7 @@ class FileDriver:
     stopped_by: str | None = None
 
     def __init__(self, attempt: AttemptDir, info: RunInfo, followed: Followed, tell: Callable[[str], None]) -> None:
-        self._path, self._kind, self._speed, self._tell = Path(followed.path), followed.kind, followed.speed, tell
+        self._path, self._kind, self._followed, self._tell = Path(followed.path), followed.kind, followed, tell
         self._framework, self._attempt = described(info.framework), attempt
         self._log = Log.of(self._path, self._kind, self._framework)
         self._target = attempt.console if self._kind == "console" else attempt.metrics
@@ -97,8 +97,9 @@ class FileDriver:
 
     def _watch(self) -> None:
         try:
-            if self._speed is not None:
-                play(self._now(), self._target, self._speed, self._wake.wait)
+            if self._followed.speed is not None:
+                held = RunDir(self._attempt.path.parents[1]).waits
+                play(self._now(), self._target, held, self._followed, self._wake.wait)
                 self.grown = clock.now()
             else:
                 self._follow()

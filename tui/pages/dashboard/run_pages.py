@@ -1,5 +1,6 @@
 """The pages of a run, opened with the same keys on all its screens."""
 
+import contextlib
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
@@ -55,6 +56,11 @@ class RunPages(ChartScreen):
             else active
             for key, active in found.items()
         }
+
+    def pressed(self) -> None:
+        if self.reader is not None and "replay_of" in self.reader.head.keys:
+            with contextlib.suppress(OSError):
+                self.reader.dir.waits.unlink()
 
     def refusal(self, action: str) -> str | None:
         if action == "tracker" and self.reader is not None and not self.reader.state.trackers:
