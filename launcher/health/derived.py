@@ -30,11 +30,11 @@ class Derived(NamedTuple):
 
     keys: tuple[str, ...]
     of: Callable[[RunConfig], Source]
-    drawn: bool = True  # whether its values are on the scale of its keys
+    scale: tuple[str, ...] | None = None  # keys with its scale; None: its own
 
 
-def _plain(names: tuple[str, ...], source: Source, drawn: bool = True) -> Derived:
-    return Derived(names, lambda config: source, drawn)
+def _plain(names: tuple[str, ...], source: Source, scale: tuple[str, ...] | None = None) -> Derived:
+    return Derived(names, lambda config: source, scale)
 
 
 def _gradient(frame: Frame) -> float | None:
@@ -109,7 +109,7 @@ def _opening(names: tuple[str, ...], of_rewards: bool = False) -> Derived:
 
         return opening
 
-    return Derived(names, of, drawn=False)
+    return Derived(names, of, scale=())
 
 
 def _decay(config: RunConfig) -> Source:
@@ -263,7 +263,7 @@ def _dropped(names: tuple[str, ...]) -> Derived:
 
         return share
 
-    return Derived(names, of, drawn=False)
+    return Derived(names, of, scale=())
 
 
 def _prompts_cut(config: RunConfig) -> Source:
@@ -329,31 +329,31 @@ METRICS = {
     "SIGNAL_GRADIENT": _plain(keys.GRADIENT, lambda frame: None if frame.no_signal is None else _gradient(frame)),
     "UPDATE": _plain(keys.PPO_KL, _update),
     "EXPLAINED": _plain(keys.EXPLAINED, _explained),
-    "IDLE_CRITIC": _plain(keys.EXPLAINED, _idle, drawn=False),
-    "VALUE_ERROR": _plain(keys.VALUE_LOSS, _value_error, drawn=False),
+    "IDLE_CRITIC": _plain(keys.EXPLAINED, _idle, scale=()),
+    "VALUE_ERROR": _plain(keys.VALUE_LOSS, _value_error, scale=()),
     "VALID_DIFF": _valid(keys.PROBS_DIFF),
     "VALID_DIFF_MAX": _valid(keys.PROBS_DIFF_MAX),
     "VALID_CORRELATION": _valid(keys.PROBS_CORRELATION),
     "TRUNCATED": Derived(keys.TRUNCATED, _truncated),
-    "ZERO_RATE": Derived(keys.LEARNING_RATE, _zero_rate, drawn=False),
-    "LOST_RATE": Derived(keys.LEARNING_RATE, _lost_rate, drawn=False),
-    "COEFFICIENT_GROWTH": Derived(keys.KL_COEFFICIENT, _coefficient_growth, drawn=False),
-    "RUNAWAY": Derived(keys.KL_COEFFICIENT, _runaway, drawn=False),
-    "PENALTY": _plain(keys.REWARD, _penalty, drawn=False),
-    "STILL": Derived(keys.KL + keys.PPO_KL, _still, drawn=False),
-    "NEVER_ENDED": Derived(keys.LENGTH_MIN, _never_ended, drawn=False),
-    "ASTRAY": Derived(keys.ADVANTAGE_HIGH, _astray, drawn=False),
-    "KEPT": Derived(keys.RETURN, _kept, drawn=False),
-    "DECAY": Derived(keys.LEARNING_RATE, _decay, drawn=False),
+    "ZERO_RATE": Derived(keys.LEARNING_RATE, _zero_rate, scale=()),
+    "LOST_RATE": Derived(keys.LEARNING_RATE, _lost_rate, scale=()),
+    "COEFFICIENT_GROWTH": Derived(keys.KL_COEFFICIENT, _coefficient_growth, scale=()),
+    "RUNAWAY": Derived(keys.KL_COEFFICIENT, _runaway, scale=()),
+    "PENALTY": _plain(keys.REWARD, _penalty, scale=()),
+    "STILL": Derived(keys.KL + keys.PPO_KL, _still, scale=()),
+    "NEVER_ENDED": Derived(keys.LENGTH_MIN, _never_ended, scale=()),
+    "ASTRAY": Derived(keys.ADVANTAGE_HIGH, _astray, scale=()),
+    "KEPT": Derived(keys.RETURN, _kept, scale=()),
+    "DECAY": Derived(keys.LEARNING_RATE, _decay, scale=()),
     "FILTERED": _dropped(keys.FILTERED),
     "EVICTED": _dropped(keys.EVICTED),
     "FAILED": _dropped(keys.FAILED),
     "SURPLUS": _dropped(keys.SURPLUS),
-    "CUT_PROMPTS": Derived(keys.PROMPT_MAX, _prompts_cut, drawn=False),
-    "PROMPTS_ALIKE": Derived(keys.PROMPT_MIN, _prompts_alike, drawn=False),
-    "WAITING": Derived(keys.GENERATION, _waiting, drawn=False),
+    "CUT_PROMPTS": Derived(keys.PROMPT_MAX, _prompts_cut, keys.PROMPTS_CUT),
+    "PROMPTS_ALIKE": Derived(keys.PROMPT_MIN, _prompts_alike, scale=()),
+    "WAITING": Derived(keys.GENERATION, _waiting, scale=()),
     "ALIKE": _plain(keys.NEAR_EQUAL, _alike),
-    "NO_TOOLS": _plain(keys.TURNS, lambda frame: None if (x := frame.get(keys.TURNS)) is None else float(x <= 2)),
+    "NO_TOOLS": _plain(keys.TURNS, lambda frame: None if (x := frame.get(keys.TURNS)) is None else float(x <= 2), ()),
     "KL_TARGET": Derived((), lambda config: lambda frame: config.target_kl),
     "TOP_P": _sampling("top_p", 1.0),
     "TOP_K": _sampling("top_k", math.inf),
@@ -363,6 +363,6 @@ METRICS = {
 def keys_of(name: str, drawn: bool = False) -> tuple[str, ...]:
     """The keys of a metric of `keys` or this module; with `drawn` only keys with its scale."""
     if (found := METRICS.get(name)) is not None:
-        return found.keys if found.drawn or not drawn else ()
+        return found.scale if drawn and found.scale is not None else found.keys
     names: tuple[str, ...] = getattr(keys, name)
     return names

@@ -4,6 +4,7 @@ A series is a list of values: `x×n` n times, `a..b×n` and `a~b×n` n values be
 `-` none. A single value without `×` holds for all steps. `first`: number of the first step.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
@@ -70,6 +71,17 @@ def judged(rule: str, row: Mapping[str, Any]) -> tuple[str, str]:
     return " ".join(level if count == 1 else f"{level}×{count}" for level, count in runs), "\n".join(
         [*texts, last.message]
     )
+
+
+def astray(rule: str, row: Mapping[str, Any]) -> set[str]:
+    """The limits of a row whose compared value is not on the scale of the curve in which they are drawn."""
+    checklist, values = Checklist(row.get("config"), row.get("settings"), clock=False), dict[str, float]()
+    for number, data in enumerate(steps(row.get("logged", {})), row.get("first", 1)):
+        checklist.step(number, data)
+        values |= {key: max(values.get(key, 0.0), abs(x)) for key, x in data.items() if math.isfinite(x)}
+    (last,) = (check for check in checklist.checks() if check.rule == rule)
+    drawn = [(last.keys[each.series], each) for each in last.bounds if each.series >= 0 and each.now is not None]
+    return {f"{rule} {each.metric} of {key}" for key, each in drawn if abs(each.now or 0.0) > 1.0001 * values[key]}
 
 
 def messages() -> dict[str, str]:

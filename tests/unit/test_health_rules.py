@@ -25,6 +25,11 @@ def test_a_rule_has_these_levels_and_messages(rule: str, row: dict[str, Any]) ->
     assert messages == TEXTS[f"{rule} {row['why']}"]
 
 
+@pytest.mark.nightly("launcher/health/", "tests/data/rules.toml")
+def test_a_drawn_limit_is_on_the_scale_of_its_curve() -> None:
+    assert set().union(*(rule_runs.astray(*each) for each in ROWS)) == set()
+
+
 def test_every_rule_has_a_row() -> None:
     assert {rule for rule, _ in ROWS} == rules().keys() - {"ERR-1", "STALL-1"}  # test_health_live.py has these
 

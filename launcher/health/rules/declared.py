@@ -26,6 +26,9 @@ class _Value(float):
         return f"{number(100 * x)} %" if spec else number(x)
 
 
+_ELSEWHERE = ("run", "waited", "unrewarded", "left")  # not on the scale of their metric
+
+
 class _Compared:
     """A figure with its metric's model."""
 
@@ -34,7 +37,7 @@ class _Compared:
         self.take, self._unit = _estimate(figure.take), _estimate(figure.unit) if figure.unit else None
         self._eases = setup.signals.of(figure.eases) if figure.eases else None
         self._of_unit = setup.signals.of(figure.unit) if figure.unit.isupper() else self.metric
-        keys = keys_of(figure.metric, drawn=True) if figure.take != "run" else ()
+        keys = () if figure.take in _ELSEWHERE else keys_of(figure.metric, drawn=True)
         positive = figure.most < math.inf or figure.unit or figure.take in ("size", "run")
         self._measure = Measure(figure.words, keys, (0.0 if positive else -math.inf, figure.most), figure.fixed)
         self._itself = self._measure._replace(words="")

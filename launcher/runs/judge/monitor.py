@@ -383,8 +383,9 @@ class Monitor:
         for phase, seconds in spent.items():
             if seconds > 0:
                 self._taken[phase].append(seconds)
-        if before is not None and record.t > before:
-            self._durations.append((self.played and seconds_of(record.data)) or record.t - before)
+        logged = seconds_of(record.data) if self.played else 0.0
+        if before is not None and (logged or record.t > before):
+            self._durations.append(logged or record.t - before)
             self._trained_in.append(max(0.0, record.t - before - spent["validate"] - spent["save"]))
 
 

@@ -63,15 +63,6 @@ def nearest(bounds: Iterable[Bound], series: Series) -> list[Bound]:
     return found
 
 
-def leading(checks: Sequence[Check], key: str) -> list[Bound]:
-    """The limit of the first flag, if it judges this metric and has passed none on the scale of its curves."""
-    first = next((check for check in checks if check.on and not check.muted), None)
-    if first is None or key not in first.keys[:1]:
-        return []
-    over = [bound for bound in strictest(first.bounds) if passed(bound) and bound.level >= WARN]
-    return [] if any(bound.series >= 0 for bound in over) else over[-1:]
-
-
 def passed(bound: Bound) -> bool:
     """Whether the run is beyond the limit, or was and has not cleared."""
     return bound.holds or bound.crossed

@@ -17,7 +17,7 @@ from launcher.record.events import LevelChange
 from launcher.record.levels import Level
 from launcher.record.state import RunState
 from launcher.runs.watch.check_words import line_value, line_words
-from launcher.runs.watch.proof import leading, nearest, passed
+from launcher.runs.watch.proof import nearest, passed
 from launcher.runs.watch.steps import validation
 from tui.kit.charts.axes import TOKENS_KEY, plan
 from tui.kit.drawing import glyphs
@@ -107,7 +107,6 @@ def plot(
     known = (check.usual for check in state.checks if check.usual is not None and check.keys[:1] == (key,))
     chart.headline = headline(figure, series, store, next(known, None))
     chart.limits = limit_lines(nearest(bounds.get(key, ()), series), series)
-    chart.limits += [limit_line(bound, math.nan) for bound in leading(state.checks, key)]
     chart.flag = flag(lambda rule: _concerns(figure, rule), state)
     if figure.proves:
         sign, role = chart.flag or ("", "dim")
@@ -242,13 +241,9 @@ def limit_lines(bounds: Sequence[Bound], series: Series, *, all_near: bool = Fal
     for bound in bounds:
         value = line_value(bound)
         near = (all_near or passed(bound)) and whole.low - room <= value <= whole.high + room
-        lines.append(limit_line(bound, value, reach=near))
+        role = level_sign(bound.level)[1]
+        lines.append(Limit(value, role, line_words(bound), near, bound.side[0], passed(bound)))
     return lines
-
-
-def limit_line(bound: Bound, value: float, *, reach: bool = False) -> Limit:
-    """A limit as a line at `value`; nan: on another scale."""
-    return Limit(value, level_sign(bound.level)[1], line_words(bound), reach, bound.side[0], passed(bound))
 
 
 _FAR = 3.0  # maximum height of both together, in heights of the reward's curve
