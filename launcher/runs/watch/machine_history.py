@@ -23,6 +23,7 @@ class MachineHistory:
     def __init__(self) -> None:
         self.times: array[float] = array("d")
         self._latest: MachineSample | None = None
+        self._final: MachineSample | None = None  # the last sample with processes of the run
         self._missing: str | None = None
         self._disk: MachineSample | None = None  # the last sample that has it
         self._details: dict[Device, GpuSample] = {}  # the last detailed sample of each GPU
@@ -50,16 +51,26 @@ class MachineHistory:
             if gpu.holders is not None or gpu.power_limit is not None or gpu.slow_at is not None:
                 self._details[gpu.index] = _completed(gpu, self._details.get(gpu.index))
         self._latest = sample
+        if any(gpu.run_used for gpu in sample.gpus) if sample.gpus else sample.run.rss:
+            self._final = sample
         self._missing = None if sample.gpus else sample.missing or self._missing
 
     @property
     def latest(self) -> MachineSample | None:
         """The newest sample, completed with details of earlier ones; None before the first."""
-        if self._latest is None:
+        return self._complete(self._latest)
+
+    @property
+    def final(self) -> MachineSample | None:
+        """The last sample with processes of the run, otherwise the newest."""
+        return self._complete(self._final or self._latest)
+
+    def _complete(self, sample: MachineSample | None) -> MachineSample | None:
+        if sample is None:
             return None
-        gpus = tuple(_completed(gpu, self._details.get(gpu.index)) for gpu in self._latest.gpus)
+        gpus = tuple(_completed(gpu, self._details.get(gpu.index)) for gpu in sample.gpus)
         disk, saved = (self._disk.disk, self._disk.saved) if self._disk else (None, None)
-        return dataclasses.replace(self._latest, gpus=gpus, missing=self._missing, disk=disk, saved=saved)
+        return dataclasses.replace(sample, gpus=gpus, missing=self._missing, disk=disk, saved=saved)
 
     @property
     def gpu(self) -> GpuSample | None:

@@ -119,7 +119,7 @@ def look(plot: Plot, lens: Lens, store: SeriesStore, total: int | None) -> Plot:
         plot.curves = [curve for each in raw for curve in _banded(each, samples, steps)]
     else:
         begin, end = samples.step_at(first - 1), samples.step_at(last + 1)
-        plot.curves = [each if each.label else averaged(each, begin, end) for each in raw]
+        plot.curves = [averaged(each, begin, end) for each in raw]
     plot.axis = SpentSamples(samples, spent) if spent else samples
     if spent is None and view.window is None and not view.fitted:
         planned = total if total is not None and total >= (store.last_step or 0) else None  # a run can pass its plan
@@ -134,7 +134,7 @@ def look(plot: Plot, lens: Lens, store: SeriesStore, total: int | None) -> Plot:
 
 
 def averaged(curve: Curve, begin: int, end: int) -> Curve:
-    """The moving mean of the samples `begin` to `end`: utilization jumps from sample to sample."""
+    """The moving mean of the samples `begin` to `end`, which jump within a step."""
     assert isinstance(curve.points, Held)
     series, recent, mean = curve.points.series, deque[float](maxlen=_MEAN), Series()
     for at in range(bisect_left(series.steps, begin), bisect_left(series.steps, end)):

@@ -68,5 +68,5 @@ def _bar_row(name: str, split: Split, longest: float, columns: int) -> Row:
         cells = round(begun / longest * room) - drawn if longest > 0 else 0
         drawn += cells
         sign, role = _SIGNS[part]
-        row.append((sign * cells, role))
+        row.append((f"{sign * (cells - 1)} " if cells > 1 else sign * cells, role))
     return [span for span in row if span[0]]

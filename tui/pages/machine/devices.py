@@ -14,7 +14,7 @@ _NO_SAMPLES = (
     "GPUs and host memory appear here. This run has no samples: ppo-tui records one per second while it supervises a "
     "run. The chart shows the values that veRL logged."
 )
-ENDED = "The run has ended: these are the values of its last sample."
+ENDED = "At the end: the values of the last sample with processes of the run."
 
 
 class DeviceList(Listing, Grown):

@@ -6,6 +6,7 @@ from textual.app import ComposeResult
 from textual.containers import Container
 
 from launcher.metrics.store import SeriesStore
+from launcher.record.machine import MachineSample
 from tui.kit.charted import ChartScreen, ViewLine
 from tui.kit.charts.memory_charts import look, memory_plot, util_plot
 from tui.kit.drawing.plot import Plot
@@ -37,8 +38,14 @@ class MachineScreen(Inspected[None], RunPage, ChartScreen):
 
     def body(self) -> ComposeResult:
         yield ViewLine(classes=HIDDEN)
-        charts = Container(MetricChart(id="memory-chart"), MetricChart(id="util-chart"), id="memory-charts")
-        yield from self.split(DeviceList(), DeviceDetail(), charts)
+        yield DeviceList()
+        yield DeviceDetail()
+        yield Container(MetricChart(id="memory-chart"), MetricChart(id="util-chart"), id="memory-charts")
+
+    @property
+    def inspects(self) -> bool:
+        """False: the charts have the whole width."""
+        return False
 
     @property
     def listed(self) -> DeviceList:
@@ -69,15 +76,15 @@ class MachineScreen(Inspected[None], RunPage, ChartScreen):
     def _detail(self, columns: int, rows: int) -> list[Row]:
         reader, chosen = self.reader, self.listed.chosen
         ended, on_cpu = reader.state.has_ended, reader.head.on_cpu
-        return chosen_rows(chosen, reader.machine.latest, columns, rows, on_cpu=on_cpu, ended=ended)
+        return chosen_rows(chosen, self._sample, columns, rows, on_cpu=on_cpu, ended=ended)
+
+    @property
+    def _sample(self) -> MachineSample | None:
+        machine = self.reader.machine
+        return machine.final if self.reader.state.has_ended else machine.latest
 
     def show_charts(self) -> None:
         box = self.query_one("#memory-charts")
-        box.set_class(self.inspects, HIDDEN)
-        self.query_one(DeviceDetail).set_class(self.inspects, HIDDEN)
-        if self.inspects:
-            self.show_inspection()
-            return
         plots = self.plots()
         box.set_class(len(plots) == 1, "-single")
         for chart, plot in zip(box.query(MetricChart), plots, strict=False):
@@ -85,7 +92,7 @@ class MachineScreen(Inspected[None], RunPage, ChartScreen):
         self.query_one("#util-chart").set_class(len(plots) == 1, HIDDEN)
 
     def show_body(self) -> None:
-        self.listed.show(devices(self.reader.machine.latest))
+        self.listed.show(devices(self._sample))
         self.query_one(DeviceDetail).show(self._detail)
         self.show_charts()
         self.show_view()

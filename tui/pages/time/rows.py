@@ -1,9 +1,9 @@
 """The time of a step as rows: its lanes over the seconds, its stages, the most useful setting."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from launcher.core.format import counted, number
-from launcher.runs.watch.startup import start_words
+from launcher.runs.watch.startup import NAMES, start_words
 from launcher.timing.anatomy import Lane, Piece, StepTime
 from launcher.timing.report import Report
 from launcher.timing.stages import WAITING
@@ -59,7 +59,7 @@ def _chosen(lanes: Sequence[Lane], most: int) -> list[Lane]:
 
 def _lane(name: str, pieces: Sequence[Piece], time: StepTime, bar: int, idle: float | None) -> Row:
     """The lane's name, its stages over time, and its idle share."""
-    row: Row = [(f" {name:<{_NAME - 1}}", "text"), *map(_cell, _cells(pieces, time, bar))]
+    row = _bar(name, _cells(pieces, time, bar))
     return row if idle is None else [*row, (f" idle {100 * idle:2.0f} %", "dim")]
 
 
@@ -76,8 +76,25 @@ def _cells(pieces: Sequence[Piece], time: StepTime, bar: int) -> list[str]:
     return [max(share, key=lambda stage: share[stage]) if sum(share.values()) >= 0.5 else "" for share in shares]
 
 
-def _cell(stage: str) -> Span:
-    return _SIGNS[stage] if stage else (" ", "text")
+def _bar(name: str, cells: Sequence[str]) -> Row:
+    """A solid bar: each stage but a very short one ends with a gap."""
+    near = zip(["", *cells], cells, [*cells[1:], ""], strict=False)
+    drawn = ["" if before == stage != after else stage for before, stage, after in near]
+    return [(f" {name:<{_NAME - 1}}", "text"), *(_sign(stage) if stage else (" ", "text") for stage in drawn)]
+
+
+def _sign(stage: str) -> Span:
+    """Sign and role of a stage of the step, or of the start."""
+    return _SIGNS.get(stage, _SIGNS["rollout"])
+
+
+def _stretch(stages: Mapping[str, float], whole: float, bar: int) -> list[str]:
+    """The cells of stages in their order."""
+    begun, cells = 0.0, list[str]()
+    for stage, seconds in stages.items():
+        begun += seconds
+        cells += [stage] * (round(begun / (whole or 1.0) * bar) - len(cells))
+    return cells
 
 
 def _names(cells: Sequence[str]) -> Row:
@@ -92,7 +109,7 @@ def _names(cells: Sequence[str]) -> Row:
             placed[at] = stage
     row: Row = []
     for at in sorted(placed):
-        row = put(row, _NAME + at, [(placed[at], _SIGNS[placed[at]][1])])
+        row = put(row, _NAME + at, [(placed[at], _sign(placed[at])[1])])
     return row
 
 
@@ -148,12 +165,15 @@ def advice_block(report: Report, columns: int, rows: int) -> list[Row]:
 def rough_rows(report: Report, columns: int) -> Iterator[Row]:
     """Why there are no lanes, and a bar of the stages in their order."""
     yield from paragraph(f"{report.rough}.", "notice", columns)
-    whole = report.seconds or 1.0
     bar = max(columns - _NAME - 2, 8)
-    begun, cells = 0.0, list[str]()
-    for stage, seconds in report.stages.items():
-        begun += seconds
-        cells += [stage] * (round(begun / whole * bar) - len(cells))
-    yield crop([(f" {'step':<{_NAME - 1}}", "text"), *map(_cell, cells)], columns)
+    cells = _stretch(report.stages, report.seconds, bar)
+    yield crop(_bar("step", cells), columns)
     yield crop(_names(cells), columns)
     yield _axis(report.seconds, bar)
+
+
+def start_rows(report: Report, columns: int) -> list[Row]:
+    """The stages of the start as a bar; nothing without times."""
+    whole, bar = sum(report.start.values()), max(columns - _NAME - _IDLE - 1, 8)
+    cells = _stretch({NAMES[stage]: seconds for stage, seconds in report.start.items()}, whole, bar)
+    return [[], _bar("start", cells), _names(cells), _axis(whole, bar)] if whole else []

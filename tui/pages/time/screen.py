@@ -15,11 +15,12 @@ from tui.kit.keys import KEYS
 from tui.kit.navigation import RunView, navigation
 from tui.kit.run_page import RunPage
 from tui.kit.widgets.painted import Painted
-from tui.pages.time.rows import advice_block, lane_rows, limit_rows, rough_rows, stage_rows, title_row
+from tui.pages.time.rows import advice_block, lane_rows, limit_rows, rough_rows, stage_rows, start_rows, title_row
 
 NOTHING = "No step has ended yet. This page shows where the time of a step goes, on each rank and replica."
 STEPLESS, TIMELESS = "The run ended before its first step.", "The run logs no times of its steps."
 _LANES = 0.4  # share of the height for the lanes
+_TALL = 30  # rows with room for the start
 
 
 class TimeView(Painted):
@@ -39,7 +40,8 @@ class TimeView(Painted):
         lanes = max(round(rows * _LANES), 3)
         top = [title_row(report, columns), *gap]
         top += lane_rows(report.time, columns, lanes) if report.time else [*rough_rows(report, columns)]
-        end = [*gap, *limit_rows(report, columns), *advice_block(report, columns, 8 if rows >= 30 else 4)]
+        top += start_rows(report, columns) if rows >= _TALL else []
+        end = [*gap, *limit_rows(report, columns), *advice_block(report, columns, 8 if rows >= _TALL else 4)]
         room = rows - len(top) - len(end) - len(gap)
         if room < 3:  # the advice matters more than a list of two stages
             return [*top, *end][:rows]
