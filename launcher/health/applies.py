@@ -6,11 +6,13 @@ from dataclasses import replace
 from launcher.core.format import number
 from launcher.health.catalogue import plain_settings, supervised_settings
 from launcher.health.config import RunConfig
+from launcher.health.keys import CLIPPED
 from launcher.metrics.frameworks import Framework
 from launcher.record.fix import Change, Fix
 from launcher.verl.config import ACTOR, BATCH, CORRECTION, GAMMA, LOSS_MODE, MINI, ROLLOUT
 
 _MODE = "trainer.v1.trainer_mode"
+_SEQUENCES = ("sequence", "")
 _TOOLS = tuple(f"{ROLLOUT}.multi_turn.{name}" for name in ("tool_config_path", "function_tool_path"))
 
 
@@ -24,6 +26,8 @@ def _clipping(config: RunConfig) -> str | None:
     mode = config.clips_by_design
     if LOSS_MODE not in config and config.framework is not None:  # veRL's own is vanilla
         return f"the policy loss is unknown, and some losses clip by design; set it ({LOSS_MODE})"
+    if config.framework is not None and not config.framework.units(CLIPPED[0], config.estimator).isdisjoint(_SEQUENCES):
+        return "the log counts clipped sequences, not tokens, or may"
     return f"the {mode} loss clips by design" if mode else None
 
 

@@ -36,7 +36,8 @@ class Name:
 
     `ours` is empty if none of our metrics has this meaning; `differs` is the reason. A value times `scale` is ours.
     `unless`: a metric whose presence changes the meaning. `per`: the unit of the mean. `share`: one per micro-batch of
-    a step. `estimator`: the KL estimator, or the setting that selects it. `source`: FILE: SYMBOL.
+    a step. `estimator`: the KL estimator, or the setting that selects it. `per` and `estimator` may differ by the
+    advantage estimator. `source`: FILE: SYMBOL.
     """
 
     theirs: tuple[str, ...] = ()
@@ -45,9 +46,9 @@ class Name:
     scale: float = 1.0
     unless: str = ""
     unit: str = ""
-    per: str = ""
+    per: str | Mapping[str, str] = ""
     share: bool = False
-    estimator: str = ""
+    estimator: str | Mapping[str, str] = ""
     differs: str = ""
     source: str = ""
 
@@ -92,13 +93,14 @@ class Framework:
     """A framework's table.
 
     `commit`: version of `repository` that was read. `module`: its Python package. `configuration`: where to find its
-    settings. `settings`: the veRL key of each. `defaults`: values that a log does not print. `base`: another table
-    whose names, and missing line forms, it inherits; `marks` distinguish the two. `steps`: names for the step number in
-    file rows. `mini`: names for update numbers. `prefixes`: prefixes that trackers add. A step is complete with one of
-    the metrics `ends`, or when a line is `lag` steps ahead. Training is complete with one of `last`. `grows` orders
-    lines without step numbers, `every` is their interval in steps (0: unknown); the last line has the seconds of
-    training and its steps per second, `rate`. `drops_nan`: non-finite metrics are omitted. `own`: its names are ours. A
-    tracker that numbers rows by steps of an `environment` has one iteration per row with the metric `iteration`.
+    settings. `settings`: the veRL key of each. `named`: per veRL key and value, the pattern of texts that name the
+    value. `defaults`: values that a log does not print. `base`: another table whose names, and missing line forms, it
+    inherits; `marks` distinguish the two. `steps`: names for the step number in file rows. `mini`: names for update
+    numbers. `prefixes`: prefixes that trackers add. A step is complete with one of the metrics `ends`, or when a line
+    is `lag` steps ahead. Training is complete with one of `last`. `grows` orders lines without step numbers, `every` is
+    their interval in steps (0: unknown); the last line has the seconds of training and its steps per second, `rate`.
+    `drops_nan`: non-finite metrics are omitted. `own`: its names are ours. A tracker that numbers rows by steps of an
+    `environment` has one iteration per row with the metric `iteration`.
     `kinds`: trainings other than reinforcement learning; `kind`: that of a log, whose names `supervised` has.
     """
 
@@ -129,6 +131,7 @@ class Framework:
     supervised: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, float] = field(default_factory=dict)
+    named: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def words(self) -> str:
@@ -206,6 +209,17 @@ class Framework:
         """The veRL keys for the framework's settings."""
         return {ours: config[theirs] for theirs, ours in self.settings.items() if config.get(theirs) is not None}
 
+
+    def named_in(self, texts: Iterable[str]) -> Settings:
+        """The veRL keys whose value these texts name; one of which they name several is unknown."""
+        text = "" if self.kind is not None else "\n".join(texts)
+        found = {key: [each for each in of if re.search(of[each], text)] for key, of in self.named.items()}
+        return {key: values[0] for key, values in found.items() if len(values) == 1}
+
+    def units(self, key: str, estimator: str | None) -> set[str]:
+        """The units that `key`, one of ours, is a mean per; "" if unknown. `estimator`: of the advantages."""
+        rows = (row.per for row in self.metrics if row.ours == key)
+        return {per if isinstance(per, str) else per.get(estimator or "", "") for per in rows}
 
 @functools.cache
 def frameworks() -> dict[str, Framework]:

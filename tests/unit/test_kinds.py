@@ -1,9 +1,11 @@
 """Trainings of TRL that are not reinforcement learning, and what RLOO logs: real runs of TRL 1.16.0 on the CPU toy."""
 
+import shutil
 import tarfile
 from pathlib import Path
 
 import pytest
+from tables import tabled
 
 from launcher.health.applies import fitting
 from launcher.health.catalogue import rules, supervised_settings
@@ -15,6 +17,7 @@ from launcher.record.levels import Level
 from launcher.runs.judge.run_checklist import Judged, judged
 from launcher.runs.watch.check_words import coverage
 from launcher.runs.watch.log import Log, resolve
+from launcher.verl.config import ESTIMATOR, LOSS_MODE
 
 SFT, DPO, REWARD = "supervised fine-tuning (SFT)", "preference optimization (DPO)", "reward model"
 JUDGING = {"NUM-1", "ERR-1", "LR-1", "GRAD-1", "LOSS-1"}
@@ -23,8 +26,9 @@ JUDGING = {"NUM-1", "ERR-1", "LR-1", "GRAD-1", "LOSS-1"}
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("kinds")
-    with tarfile.open("tests/data/frameworks/trl-kinds.tar.xz") as packed:
-        packed.extractall(folder, filter="data")
+    for name in ("trl-kinds", "trl"):
+        with tarfile.open(f"tests/data/frameworks/{name}.tar.xz") as packed:
+            packed.extractall(folder, filter="data")
     return folder
 
 
@@ -61,6 +65,47 @@ def test_reinforcement_learning_has_no_kind(real: Path) -> None:
 
     assert framework.words == "TRL"
     assert {"KL-1", "ENT-1", "REW-1"} <= {check.rule for check in found.checklist.checks() if check.level != Level.N_A}
+
+
+@pytest.mark.parametrize("name", ["rloo.log", "healthy/console.log", "ruined/console.log", "broken/console.log"])
+def test_a_log_whose_trainer_is_unknown_has_only_flags_that_hold_for_either(
+    name: str, real: Path, tmp_path: Path
+) -> None:
+    """The KL of RLOO is k1, its clip ratio counts sequences; GRPO logs k3 and tokens under the same names."""
+    log = resolve(str(shutil.copy(real / name, tmp_path / "train.log")))
+    vanilla = f"{LOSS_MODE}=vanilla"
+
+    def found(*config: str) -> tuple[set[tuple[str, int, Level]], set[str]]:
+        made = judged(log, config)
+        levels = {(each.rule, each.step, each.after) for each in made.changes if each.notable}
+        return levels, {each.rule for each in made.checklist.checks() if each.level == Level.N_A}
+
+    assert isinstance(log, Log) and not log.config
+    flags, silent = found(vanilla)
+    grpo, silent_grpo = found(vanilla, f"{ESTIMATOR}=grpo")
+    rloo, silent_rloo = found(vanilla, f"{ESTIMATOR}=rloo")
+    assert flags == rloo and flags <= grpo
+    assert "CLIP-1" in silent & silent_rloo and "CLIP-1" not in silent_grpo
+
+
+@tabled
+def test_the_trainer_is_known_by_a_name_or_a_class(place: str, text: str, named: str | None, tmp_path: Path) -> None:
+    row = "{'loss': '0.1', 'grad_norm': '1', 'learning_rate': '0.1', 'reward': '1', 'kl': '0.1', 'epoch': '0.1'}"
+    path = tmp_path / place
+    path.parent.mkdir(parents=True)
+    path.write_text(f"{text}\n{row}\n", "utf-8")
+
+    log = resolve(str(path))
+
+    assert isinstance(log, Log)
+    assert log.config == ({ESTIMATOR: named} if named else {})
+
+
+def test_the_settings_in_wandb_name_the_trainer(real: Path) -> None:
+    log = resolve(str(real / "healthy/wandb/run.wandb"))
+
+    assert isinstance(log, Log)
+    assert log.config[ESTIMATOR] == "grpo"
 
 
 def test_a_lasting_rise_of_the_loss_is_flagged_with_settings_of_the_training(tmp_path: Path) -> None:

@@ -114,7 +114,8 @@ class Log:
         rows = ({"_step": record.step, "_timestamp": record.t, **record.data} for record in found)
         for step in row_steps(iterations(rows, framework) if framework.iteration else rows, framework):
             self.add(step.step, step.t, step.data)
-        self.config = framework.keys(self.config)
+        printed = (f"{key}={value}" for key, value in self.config.items())
+        self.config = framework.named_in([self.name, *_names(self.path), *seen, *printed]) | framework.keys(self.config)
 
     def text(self) -> Iterator[bytes]:
         """Its console in pieces; empty without one."""
@@ -300,6 +301,14 @@ def recognized(path: Path, names: Framework | None = None, *, text: bool = False
 
     def read() -> Iterator[bytes]:
         return chunks(path)
+    log = _recognized(path, names, text)
+    if log.framework is not None:
+        start = next(chunks(path), b"").decode(errors="replace")
+        log.config = log.framework.named_in([*_names(path), start])
+    return log
+
+
+def _recognized(path: Path, names: Framework | None, text: bool) -> Log:
 
     start = next(read(), b"")
     if not start:
@@ -354,6 +363,11 @@ def stem(path: Path) -> str:
     name = path.name.removesuffix(".gz")
     for suffix in (".log", ".jsonl", ".txt", ".json", ".csv"):
         name = name.removesuffix(suffix)
+def _names(path: Path) -> Sequence[str]:
+    """The names that a log has by its place, such as OUTPUT/checkpoint-40/trainer_state.json."""
+    return [stem(Path(part)) for part in path.absolute().parts[-3:]]
+
+
     return name
 
 
