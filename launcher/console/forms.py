@@ -179,6 +179,7 @@ class FormReader:
         self._bar: tuple[int, int, int] | None = None  # the line of a progress bar, its step and their total
         self._plain_bar = False  # a bar without a name, like that of the training; others are for parts of a step
         self.settings: Settings = {}
+        self._held: tuple[dict[str, float], Piece] | None = None  # the last "single" line
         self._over = -1  # the last step before the line that ends the training
 
     def find(self, piece: Piece) -> FormLine | None:
@@ -248,11 +249,18 @@ class FormReader:
         if line.setting is not None:
             self.settings[line.setting[0]] = line.setting[1]
             return []
+        if line.numbers == "single":
+            return self._single(line.row, piece)
         steps = self._join.add(line.row, line.step, line.numbers, piece[:2])
         if not line.row.keys().isdisjoint(self.framework.last):
             self._over = self._join.last
             self._join.counted.end(line.row)
         return steps
+
+    def _single(self, row: dict[str, float], piece: Piece | None) -> list[FormStep]:
+        """The step of the last such line, which no numbered line followed; `row` is the next one."""
+        held, self._held = self._held, (row, piece) if piece else None
+        return self._join.add(held[0], None, "each", held[1][:2]) if held and not self._join.numbered else []
 
     @property
     def counted(self) -> Counted | None:
@@ -265,7 +273,7 @@ class FormReader:
         return -1 < self._over == self._join.last
 
     def close(self) -> list[FormStep]:
-        return self._join.close()
+        return self._single({}, None) + self._join.close()
 
 
 def names_in(text: str, tables: Mapping[str, Framework]) -> Iterator[tuple[str, LineForm, dict[str, float]]]:

@@ -27,7 +27,7 @@ _OURS = (  # prefixes of our keys, under which another framework's value would b
 )
 Settings: TypeAlias = dict[str, Any]
 """Settings by key, or a TOML table."""
-Numbers = Literal["step", "part", "ahead", "each", "updates"]
+Numbers = Literal["step", "part", "ahead", "each", "single", "updates"]
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,9 @@ class LineForm:
 
     The body is a Python or JSON dict, or has one metric per match of `pair` (`name`, `value`, `share` for %). A
     "setting" has the groups `name` and `value`. `numbers`: the line has the number of its "step"; is a "part" of the
-    current step or of the one "ahead"; is a step of its own ("each"); or is numbered by "updates", of which a step may
-    have several. `alone`: text that no other program prints, so that one line identifies the framework.
+    current step or of the one "ahead"; is a step of its own ("each"; "single": if no other line has a number); or is
+    numbered by "updates", of which a step may have several. `alone`: text that no other program prints, so that one
+    line identifies the framework.
     """
 
     match: str

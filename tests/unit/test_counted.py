@@ -124,3 +124,33 @@ def test_unknown_steps_are_lines_and_given_ones_are_steps(in_process: Callable[.
 @tabled
 def test_texts_of_rules_are_in_steps(every: int, text: str, shown: str) -> None:
     assert Numbering(every).text(text) == shown
+
+
+@pytest.mark.parametrize("logger", [False, True])
+def test_the_policy_lines_of_skyrl_are_steps_only_without_its_console_logger(logger: bool, tmp_path: Path) -> None:
+    """train() prints them before the logger of the console, if there is one, prints all metrics."""
+    at = "(skyrl_entrypoint pid=9) 2026-08-20 03:01:22.123 | INFO     | skyrl.train."
+    lines = []
+    for step in (41, 42, 43):
+        policy = {
+            "final_loss": 0.1,
+            "policy_entropy": step / 100,
+            "policy_lr": 1e-06,
+            "grad_norm": 0.5,
+            "policy_kl": 0.0,
+        }
+        lines.append(f"{at}trainer:train:497 - {policy}")
+        if logger:
+            lines.append(f"{at}utils.tracking:log:189 - Step {step}: ")
+            metrics = {f"policy/{name}": value for name, value in policy.items()}
+            entries = [f"{name!r}: '{value:.4f}'" for name, value in {**metrics, "trainer/global_step": step}.items()]
+            lines += ["{" + entries[0] + ",", *(f" {entry}," for entry in entries[1:-1]), f" {entries[-1]}}}"]
+    path = tmp_path / "x.log"
+    path.write_text("\n".join(lines) + "\n")
+
+    log = newest(str(path))
+
+    assert log.title == "SkyRL" and log.numbering == Numbering(1 if logger else 0)
+    found = [(each.step, each.data["actor/entropy"], each.data["actor/lr"] > 0) for each in log.steps()]
+    steps = (41, 42, 43) if logger else (1, 2, 3)
+    assert found == [(step, entropy, not logger) for step, entropy in zip(steps, (0.41, 0.42, 0.43), strict=True)]
