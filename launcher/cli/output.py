@@ -226,8 +226,6 @@ def resolved(source: str, names: str | None = None, *, text: bool = False, every
     try:
         origin = resolve(source, table, shown_progress(), say, text=text)
     except NoStepYet:
-        if not Path(source).expanduser().is_file():
-            raise
         origin = resolve(source, text=True)
     if not isinstance(origin, RunDir):
         origin.number(every)

@@ -307,7 +307,7 @@ def health(
     if case or ask:
         put_case(origin, config or [], health=True, ask=ask, yes=yes, json=json)
         return
-    if not json and put_without_step(origin, json):
+    if put_without_step(origin, json):
         return
     result = judged(origin, config or [], shown_progress())
     checklist, changes = result.checklist, [shown_steps(change, numbering) for change in result.changes]

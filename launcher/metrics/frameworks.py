@@ -131,8 +131,8 @@ class Framework:
     kind: Kind | None = None
     supervised: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
-    defaults: Mapping[str, float] = field(default_factory=dict)
     named: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    defaults: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def words(self) -> str:
@@ -210,7 +210,6 @@ class Framework:
         """The veRL keys for the framework's settings."""
         return {ours: config[theirs] for theirs, ours in self.settings.items() if config.get(theirs) is not None}
 
-
     def named_in(self, texts: Iterable[str]) -> Settings:
         """The veRL keys whose value these texts name; one of which they name several is unknown."""
         text = "" if self.kind is not None else "\n".join(texts)
@@ -221,6 +220,7 @@ class Framework:
         """The units that `key`, one of ours, is a mean per; "" if unknown. `estimator`: of the advantages."""
         rows = (row.per for row in self.metrics if row.ours == key)
         return {per if isinstance(per, str) else per.get(estimator or "", "") for per in rows}
+
 
 @functools.cache
 def frameworks() -> dict[str, Framework]:
@@ -273,6 +273,20 @@ def recognized(seen: Mapping[str, Collection[str]], alone: Set[str] = frozenset(
     found = [name for name in seen if name in alone or frameworks()[name].recognizes(seen[name])]
     best = max(found, key=rank, default=None)
     return None if best is None else frameworks()[best].of_kind(seen[best])
+
+
+def of_settings(config: Mapping[str, Any]) -> Framework | None:
+    """The framework of a run with these settings, of which some are specific to it; None if none fits."""
+
+    def known(each: Framework) -> Set[str]:
+        return config.keys() & each.settings.keys()
+
+    found = (
+        each
+        for each in frameworks().values()
+        if f"{each.module}_version" in config or (len(known(each)) >= _FEW and not known(each) <= _common())
+    )
+    return max(found, key=lambda each: (len(known(each)), -len(each.metrics)), default=None)
 
 
 def described(by: Mapping[str, Any] | None) -> Framework | None:

@@ -1,5 +1,10 @@
 """Files of unknown names show a table to complete; logs without a step are no errors; logs are compared."""
 
+import json
+import lzma
+import sqlite3
+import tarfile
+from contextlib import closing
 from pathlib import Path
 
 import commands
@@ -83,7 +88,8 @@ def test_a_log_without_a_step_is_no_error(text: str, words: str, tmp_path: Path)
     for command in ("health", "metrics", "time"):
         code, shown, _ = call(command, str(path))
         assert code == 0 and words in shown
-        assert call(command, str(path), "--json")[0] == 0
+        code, shown, _ = call(command, str(path), "--json")
+        assert code == 0 and list(json.loads(shown))[:2] in (["step", "lines"], ["cause", "title"])
 
 
 def test_logs_are_compared_without_runs_of_them() -> None:
@@ -93,3 +99,46 @@ def test_logs_are_compared_without_runs_of_them() -> None:
 
     assert code == 0 and "kl-blowup.log.gz  learning.log.gz" in shown
     assert not all_runs()
+
+
+def _cut(kind: str, folder: Path) -> Path:
+    """A tracker's file of a real run of TRL (Trackio: veRL) before its first step."""
+    if kind == "trackio":
+        path = folder / "runs.db"
+        path.write_bytes(lzma.decompress(Path("tests/data/trackers/trackio.db.xz").read_bytes()))
+        with closing(sqlite3.connect(path)) as base:
+            base.execute("DELETE FROM metrics")
+            base.commit()
+        return path
+    with tarfile.open("tests/data/frameworks/trl.tar.xz") as packed:
+        name = next(each for each in packed.getnames() if each.startswith("healthy/") and kind in each)
+        packed.extract(name, folder, filter="data")
+    path = folder / name
+    data = path.read_bytes()
+    path.write_bytes(data[: data.index(b"train/loss") - 40])
+    return path
+
+
+@pytest.mark.parametrize(
+    ("kind", "title"), [("trackio", "veRL"), ("tfevents", "TRL"), (".wandb", "TRL")], ids=["trackio", "tb", "wandb"]
+)
+def test_a_tracker_of_a_known_framework_without_a_step_is_no_error(kind: str, title: str, tmp_path: Path) -> None:
+    path = _cut(kind, tmp_path)
+
+    for place in (path, path.parent):
+        for command in ("health", "metrics", "time"):
+            code, shown, error = call(command, str(place))
+            assert (code, shown) == (0, f"{title}: no step yet, 0 lines read\n"), error
+            assert call(command, str(place), "--json")[:2] == (0, '{"step":null,"lines":0}\n')
+        assert call("import", str(place))[0] == 2
+
+
+def test_an_empty_tracker_of_an_unknown_program_is_an_error(tmp_path: Path) -> None:
+    path = _cut("trackio", tmp_path)
+    with closing(sqlite3.connect(path)) as base:
+        base.execute('UPDATE configs SET config = \'{"learning_rate": 0.1, "gamma": 1, "beta": 2}\'')
+        base.commit()
+
+    code, shown, error = call("health", str(path))
+
+    assert (code, shown) == (2, "") and "has no metrics" in error

@@ -19,7 +19,7 @@ from launcher.core.format import counted
 from launcher.core.progress import SILENT, Meter, Progress, unseen
 from launcher.core.tail import chunks, records
 from launcher.core.text import clean
-from launcher.metrics.frameworks import Framework, Settings, is_ours, of_names
+from launcher.metrics.frameworks import Framework, Settings, is_ours, of_names, of_settings
 from launcher.metrics.records import StepRecord, is_step, jsonable, parse_record
 from launcher.metrics.timing import seconds_of
 from launcher.record.layout import AttemptDir, RunDir, called, find, refuse_run
@@ -104,8 +104,12 @@ class Log:
 
         found = sorted(self.tracked.values(), key=lambda record: record.step)
         seen = {name for record in found[:_FIRST] for name in record.data}
-        framework = names or of_names(seen)
+        by = None if names else of_settings(self.config)
+        framework = names or of_names(seen) or (by if by and by.known(seen) else None)
         if not (names.known(seen) if names else framework or any(map(is_ours, seen))) and found:
+            if by is not None and len(found) < _FIRST:  # before its first step
+                self.framework, self.tracked = by, {}
+                return
             table = of_rows({"_step": record.step, **record.data} for record in found)
             raise Unnamed(f"{self.path} has too few names of a known framework", table or "")
         if framework is None or framework.own:
@@ -278,14 +282,15 @@ def open_logs(
 
     path = Path(word).expanduser()
     if tracker_files.is_tracker(path):
-        logs = tracker_files.read(path, names, progress)
+        logs = tracker_files.read(path, names, progress, text=text)
         if text and (console := logs[-1].console) is not None:
-            return [recognized(console, text=True)]
+            with suppress(UserError):
+                return [recognized(console, text=True)]
         for log in logs:  # a console of a known framework counts
             console, log.console = log.console, None
             with suppress(UserError):
                 log.console = recognized(console, log.framework).console if console else None
-            if not (log.tracked or log.console):
+            if not (log.tracked or log.console or (text and log.framework)):
                 raise no_metrics(log.path, log.notes)
         return logs
     if path.is_dir():
@@ -296,11 +301,6 @@ def open_logs(
 
 def recognized(path: Path, names: Framework | None = None, *, text: bool = False) -> Log:
     """The file as a log. Raises UserError if no known framework wrote it or, for `text`, if it has no error."""
-    from launcher.console.recognize import has_errors, is_script, is_verl_output  # imports the catalog of causes
-    from launcher.runs.watch import foreign
-
-    def read() -> Iterator[bytes]:
-        return chunks(path)
     log = _recognized(path, names, text)
     if log.framework is not None:
         start = next(chunks(path), b"").decode(errors="replace")
@@ -309,6 +309,11 @@ def recognized(path: Path, names: Framework | None = None, *, text: bool = False
 
 
 def _recognized(path: Path, names: Framework | None, text: bool) -> Log:
+    from launcher.console.recognize import has_errors, is_script, is_verl_output  # imports the catalog of causes
+    from launcher.runs.watch import foreign
+
+    def read() -> Iterator[bytes]:
+        return chunks(path)
 
     start = next(read(), b"")
     if not start:
@@ -358,16 +363,16 @@ def _without_metrics(path: Path, names: Framework | None, unknown: tuple[int, st
     return Unnamed(what, unknown[2]) if unknown else NoStep(what, _GIVE_NAMES)
 
 
-def stem(path: Path) -> str:
-    """The file name of a log without extensions."""
-    name = path.name.removesuffix(".gz")
-    for suffix in (".log", ".jsonl", ".txt", ".json", ".csv"):
-        name = name.removesuffix(suffix)
 def _names(path: Path) -> Sequence[str]:
     """The names that a log has by its place, such as OUTPUT/checkpoint-40/trainer_state.json."""
     return [stem(Path(part)) for part in path.absolute().parts[-3:]]
 
 
+def stem(path: Path) -> str:
+    """The file name of a log without extensions."""
+    name = path.name.removesuffix(".gz")
+    for suffix in (".log", ".jsonl", ".txt", ".json", ".csv"):
+        name = name.removesuffix(suffix)
     return name
 
 

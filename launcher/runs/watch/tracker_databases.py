@@ -96,9 +96,10 @@ def _trackio(file: Path, base: sqlite3.Connection, row: Callable[[], None]) -> I
         if run not in runs:
             runs[run] = _log(file, name, _time(at))
         runs[run].add(step, _time(at), numbers(json.loads(values).items()))
-    for run, config in base.execute(f"SELECT {id}, config FROM configs"):
-        if run in runs:
-            runs[run].config = flatten({key: each for key, each in json.loads(config).items() if key[:1] != "_"})
+    for run, name, config in base.execute(f"SELECT {id}, run_name, config FROM configs"):
+        if run not in runs:
+            runs[run] = _log(file, name, None)
+        runs[run].config = flatten({key: each for key, each in json.loads(config).items() if key[:1] != "_"})
     yield from runs.values()
 
 

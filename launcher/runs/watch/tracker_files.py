@@ -12,13 +12,14 @@ from launcher.console.config_dump import flatten
 from launcher.core.errors import UserError, of_file
 from launcher.core.progress import Meter, Progress, unseen
 from launcher.core.text import clean
-from launcher.metrics.frameworks import Framework
+from launcher.metrics.frameworks import Framework, of_settings
 from launcher.record.info import mapping_of
 from launcher.runs.watch import tracker_databases
 from launcher.runs.watch.log import Log, no_metrics
 from launcher.runs.watch.tracker_databases import numbers
 
 _WANDB, _EVENTS = "*.wandb", "*tfevents*"
+_ARGUMENTS = "args/text_summary"  # the settings, where transformers writes the events
 _DEPTHS = ("", "*/", "*/*/")  # veRL: tensorboard_log/PROJECT/EXPERIMENT/
 _INSTALL = "run pip install 'ppo-tui[trackers]'"
 _LARGEST = 1 << 22  # bytes of a configuration
@@ -32,8 +33,11 @@ def is_tracker(path: Path) -> bool:
         return False
 
 
-def read(path: Path, names: Framework | None = None, progress: Progress = unseen) -> list[Log]:
-    """The runs of a file or folder, oldest first; `names`: a user's table. Raises UserError if nothing can be read."""
+def read(path: Path, names: Framework | None = None, progress: Progress = unseen, *, text: bool = False) -> list[Log]:
+    """The runs of a file or folder, oldest first; `names`: a user's table. Raises UserError if nothing can be read.
+
+    `text`: also those without metrics whose settings show their framework.
+    """
     found: list[Log] = []
     try:
         folders, events, bases = _wandb_folders(path), _event_files(path), tracker_databases.files(path)
@@ -46,7 +50,9 @@ def read(path: Path, names: Framework | None = None, progress: Progress = unseen
         meter.add(meter.total)  # damaged files end early
     except OSError as error:
         raise of_file(f"cannot read {path}", error) from None
-    good = [each for each in found if each.tracked or each.console]
+    for each in found if text else ():
+        each.framework = None if each.tracked else of_settings(each.config)
+    good = [each for each in found if each.tracked or each.console or each.framework]
     if not good:
         raise no_metrics(path, [note for each in found for note in each.notes])
     for each in good:
@@ -221,6 +227,9 @@ def _events(file: Path, meter: Meter) -> Log:
         for value in event.summary.value:
             if value.HasField("simple_value"):
                 data[value.tag] = value.simple_value
+            elif value.tag == _ARGUMENTS:
+                with suppress(ValueError, TypeError, AttributeError):
+                    found.config = flatten(json.loads(make_ndarray(value.tensor).item()))
             elif value.HasField("tensor") and value.metadata.plugin_data.plugin_name in ("scalars", ""):
                 with suppress(ValueError, TypeError):  # words, or another size
                     data[value.tag] = float(make_ndarray(value.tensor).item())
