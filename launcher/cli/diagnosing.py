@@ -85,20 +85,26 @@ def diagnose(
     _put_diagnosis(origin, json)
 
 
-def put_without_step(origin: "RunDir | Log", json: bool) -> bool:
-    """Prints why a log ended that has no step, or how much of one that has none yet was read; False for any other."""
+def put_without_step(origin: "RunDir | Log", json: bool, *, judged: bool = True) -> bool:
+    """Prints why a log ended that has no step, or how much of one that has none yet was read; False for any other.
+
+    `judged`: whether a rule judges it; steps that none judges do not count.
+    """
     from launcher.core.format import counted
     from launcher.core.tail import lines_of
     from launcher.runs.watch.run_diagnosis import explained
 
-    if isinstance(origin, RunDir) or next(origin.steps(), None) is not None:
+    begun = not isinstance(origin, RunDir) and next(origin.steps(), None) is not None
+    if isinstance(origin, RunDir) or (judged and begun):
         return False
     if explained(origin).diagnosis.failed:
         _put_diagnosis(origin, json)
         return True
     lines = sum(1 for _ in lines_of(origin.text()))
     put_result(
-        f"{origin.title or 'veRL'}: no step yet, {counted(lines, 'line')} read", {"step": None, "lines": lines}, json
+        f"{origin.title or 'veRL'}: no {'judged ' if begun else ''}step yet, {counted(lines, 'line')} read",
+        {"step": None, "lines": lines},
+        json,
     )
     return True
 

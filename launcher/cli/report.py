@@ -35,6 +35,7 @@ from launcher.record.control import refuse_later
 from launcher.record.events import LevelChange
 from launcher.record.json import SCHEMA
 from launcher.record.layout import RunDir
+from launcher.record.levels import OK
 from launcher.record.note import RunNote, read_note
 from launcher.record.numbering import Numbering
 from launcher.record.numbering import shown as shown_steps
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from launcher.health.checklist import Checklist
     from launcher.runs.watch.log import Log
 
+_OTHERS = 4  # metrics that are shown of a step without main ones
 Config = Annotated[
     list[str] | None,
     typer.Option("--config", metavar="KEY=VALUE", help="Setting missing from a log, such as gpu_total_gb; repeatable."),
@@ -270,7 +272,8 @@ def metrics(source: Source, key: Keys = None, names: Names = None, every: Every 
         if json:
             put_json(numbering.json({"step": step}) | {"attempt": attempt, **jsonable(data)}, flush=False)
         else:
-            shown = [f"  {name} {number(data[name])}" for name in key or _shown(data) if name in data]
+            found = key or _shown(data) or sorted(data)[:_OTHERS]
+            shown = [f"  {name} {number(data[name])}" for name in found if name in data]
             if shown:
                 put(f"{'' if numbering.every else 'line '}{step:>6}{''.join(shown)}")
     sys.stdout.flush()
@@ -307,11 +310,11 @@ def health(
     if case or ask:
         put_case(origin, config or [], health=True, ask=ask, yes=yes, json=json)
         return
-    if put_without_step(origin, json):
-        return
     result = judged(origin, config or [], shown_progress())
     checklist, changes = result.checklist, [shown_steps(change, numbering) for change in result.changes]
     checks = [shown_steps(check, numbering) for check in checklist.checks()]
+    if put_without_step(origin, json, judged=any(check.level >= OK for check in checks)):
+        return
     up = [check for check in checks if check.on]
     if json:
         _put_judged(origin, checklist, checks, changes, numbering)

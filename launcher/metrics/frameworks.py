@@ -100,8 +100,8 @@ class Framework:
     numbers. `prefixes`: prefixes that trackers add. A step is complete with one of the metrics `ends`, or when a line
     is `lag` steps ahead. Training is complete with one of `last`. `grows` orders lines without step numbers, `every` is
     their interval in steps (0: unknown); the last line has the seconds of training and its steps per second, `rate`.
-    `drops_nan`: non-finite metrics are omitted. `own`: its names are ours. A tracker that numbers rows by steps of an
-    `environment` has one iteration per row with the metric `iteration`.
+    `drops_nan`: non-finite metrics are omitted; `null`: missing ones are null. `own`: its names are ours. A tracker
+    that numbers rows by steps of an `environment` has one iteration per row with the metric `iteration`.
     `kinds`: trainings other than reinforcement learning; `kind`: that of a log, whose names `supervised` has.
     """
 
@@ -121,6 +121,7 @@ class Framework:
     rate: tuple[str, ...] = ()
     every: int = 0
     drops_nan: bool = False
+    null: bool = False
     own: bool = False
     iteration: str = ""
     environment: str = ""

@@ -142,3 +142,37 @@ def test_an_empty_tracker_of_an_unknown_program_is_an_error(tmp_path: Path) -> N
     code, shown, error = call("health", str(path))
 
     assert (code, shown) == (2, "") and "has no metrics" in error
+
+
+@tabled
+def test_a_log_whose_steps_no_rule_judges_is_not_silent(text: str, words: str, metric: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.log"
+    path.write_text(text)
+
+    assert (call("health", str(path))[:2], call("health", str(path), "--json")[0]) == ((0, f"{words}\n"), 0)
+    assert metric in call("metrics", str(path))[1]
+
+
+def test_a_null_of_llama_factory_is_a_missing_metric(tmp_path: Path) -> None:
+    row = {"current_steps": 10, "total_steps": 20, "loss": 0.5, "reward": None, "learning_rate": 1e-05, "epoch": 0.5}
+    path = tmp_path / "trainer_log.jsonl"
+    path.write_text(
+        f"{json.dumps(row)}\n{json.dumps(row | {'current_steps': 20, 'loss': None, 'learning_rate': None})}\n"
+    )
+
+    log = resolve(str(path))
+
+    assert [(each.step, "critic/score/mean" in each.data, "actor/lr" in each.data) for each in log.steps()] == [  # type: ignore[union-attr]
+        (10, False, True),
+        (20, False, False),
+    ]
+
+
+def test_a_line_with_two_steps_of_prime_rl_has_the_values_of_the_first(tmp_path: Path) -> None:
+    line = "'16:43:08 SUCCESS Step {} | Time: 5.2s | Reward: {} | Seq. Length: 142.7 tokens/sample | Async Level: 1'"
+    path = tmp_path / "x.log"
+    path.write_text(f"{line.format(5, 0.35)}, '16:43:08    INFO Starting', {line.format(6, 0.38)}\n")
+
+    log = resolve(str(path))
+
+    assert [(each.step, each.data["critic/score/mean"]) for each in log.steps()] == [(5, 0.35)]  # type: ignore[union-attr]

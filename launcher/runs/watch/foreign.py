@@ -110,7 +110,8 @@ def row_steps(read: Iterable[Mapping[str, Any]], framework: Framework, *, whole:
     join = Joiner(framework)
     for row in read:
         own, update = _step(row, framework.steps), _step(row, framework.mini)
-        data = numbers({name: row[name] for name in _metrics(tuple(row))})
+        names = _metrics(tuple(row))
+        data = numbers({name: row[name] for name in names if row[name] is not None or not framework.null})
         t = row.get("_timestamp")
         if own is None and update is None:
             own = _step(row, _STEPS)
