@@ -28,6 +28,7 @@ def time(
 ) -> None:
     """Show how long each stage of a step, and of the start, takes."""
     from launcher.record.layout import RunDir
+    from launcher.runs.watch.steps import numbering_of
 
     origin = resolved(source, names, every=every)
     if put_without_step(origin, json):
@@ -45,7 +46,7 @@ def time(
     if json:
         put_json({"run": name, **report.to_json()})
         return
-    _put(report)
+    _put(report, numbering_of(origin).at(report.step))
 
 
 def _of_run(run: "RunDir") -> "tuple[Timing, SeriesStore, GpuSample | None]":
@@ -62,21 +63,21 @@ def _of_run(run: "RunDir") -> "tuple[Timing, SeriesStore, GpuSample | None]":
 def _of_log(log: "Log") -> "tuple[Timing, SeriesStore, None]":
     """The timing of an external log: the trainer's timers, without spans."""
     from launcher.metrics.store import SeriesStore
-    from launcher.runs.watch.steps import steps
+    from launcher.runs.watch.steps import shown_steps
     from launcher.timing.report import Timing
 
     series = SeriesStore()
-    for attempt, record in steps(log):
+    for attempt, record in shown_steps(log)[1]:
         series.add(record, attempt)
     return Timing(None, framework=log.framework, console=log.text()), series, None
 
 
-def _put(report: "Report") -> None:
+def _put(report: "Report", at: str) -> None:
     from launcher.runs.watch.startup import start_words
     from launcher.timing.stages import OTHER, STAGES
     from launcher.timing.words import host_words, limit_line, no_advice, problems, start_problems
 
-    put(f"step {report.step}: {number(report.seconds)} s" + (", running" if report.running else ""))
+    put(f"{at}: {number(report.seconds)} s" + (", running" if report.running else ""))
     if report.rough:
         say(f"note: {report.rough}")
     rows = [("STAGE", "SECONDS", "SHARE", "USUAL", "WHAT")]

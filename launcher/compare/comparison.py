@@ -22,7 +22,7 @@ from launcher.record.state import RunState, current
 from launcher.runs.watch import check_words
 from launcher.runs.watch.history import elapsed
 from launcher.runs.watch.run_settings import Difference, compared_settings, foreign, settings
-from launcher.runs.watch.steps import StepTail
+from launcher.runs.watch.steps import StepTail, numbering_of
 
 FEWEST, MOST, MOST_TAGGED = 2, 8, 64
 _NONE = "–"
@@ -41,8 +41,9 @@ def _compared(key: str) -> bool:
 class RunResults:
     """The results of a run. Values are from the last step that has them; None without any.
 
-    `kl_key`: the KL metric of `kl`, as estimates differ. `throughput`: tokens per second and GPU. `duration`: seconds
-    of all attempts with their start. `step_seconds`: median duration of a step.
+    `line`: the last logged line, if the step is unknown. `kl_key`: the KL metric of `kl`, as estimates differ.
+    `throughput`: tokens per second and GPU. `duration`: seconds of all attempts with their start. `step_seconds`:
+    median duration of a step.
     """
 
     run: str
@@ -51,6 +52,7 @@ class RunResults:
     outcome: str | None
     verdict: str | None
     step: int | None
+    line: int | None
     total: int | None
     best_score: float | None
     last_score: float | None
@@ -60,6 +62,13 @@ class RunResults:
     throughput: float | None
     duration: float | None
     step_seconds: float | None
+
+    @property
+    def at(self) -> str:
+        """`60/80`, `60`, `line 12`."""
+        if self.step is None:
+            return _NONE if self.line is None else f"line {self.line}"
+        return f"{self.step}/{self.total}" if self.total else str(self.step)
 
     def to_json(self) -> Mapping[str, object]:
         """For `--json`; nan and infinities are the strings "nan", "inf", "-inf"."""
@@ -107,11 +116,12 @@ class Compared:
 
     def poll(self) -> bool:
         """Reads new data. Returns whether there were new steps."""
-        fresh = False
+        fresh, numbering = False, numbering_of(self.run)
         for attempt, lines in self._tail.read():
             for record in filter(None, map(StepRecord.from_line, lines)):
                 fresh = True
                 begin = record.t - seconds_of(record.data)
+                record.step = numbering.step(record.step)
                 self._spans[attempt] = (self._spans.get(attempt, (begin, 0.0))[0], record.t)
                 record.data = {key: value for key, value in record.data.items() if _compared(key)}
                 self.store.add(record, attempt)
@@ -139,7 +149,8 @@ def summary(run: str, info: RunInfo, state: RunState, store: SeriesStore, second
         state=state.state,
         outcome=state.outcome,
         verdict=state.verdict,
-        step=store.last_step,
+        step=store.last_step if state.numbering.every else None,
+        line=None if state.numbering.every else store.last_step,
         total=state.total,
         best_score=span.high if span else None,
         last_score=score.last,
@@ -177,13 +188,7 @@ def fact_rows(facts: Sequence[RunResults]) -> list[list[str]]:
         ["RUN", *(fact.run for fact in facts)],
         ["state", *(check_words.state_word(fact.state, fact.outcome) for fact in facts)],
         ["verdict", *(check_words.shown(fact.state, fact.verdict) for fact in facts)],
-        [
-            "step",
-            *(
-                _NONE if fact.step is None else f"{fact.step}/{fact.total}" if fact.total else str(fact.step)
-                for fact in facts
-            ),
-        ],
+        ["step", *(fact.at for fact in facts)],
         ["best score", *(number(fact.best_score) for fact in facts)],
         ["last score", *(number(fact.last_score) for fact in facts)],
         ["KL", *(number(fact.kl) for fact in facts)],

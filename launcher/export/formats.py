@@ -20,10 +20,10 @@ from launcher.metrics.records import StepRecord, jsonable
 from launcher.metrics.store import SeriesStore
 from launcher.record.layout import RunDir
 from launcher.runs.watch.log import Log
-from launcher.runs.watch.steps import steps
+from launcher.runs.watch.steps import shown_steps
 from launcher.search import Words, ranked
 
-_COLUMNS = ("step", "attempt")  # first columns of every table
+_COLUMNS = ("step", "line", "attempt")  # first columns of every table
 _NEAR = 3  # metrics that a wrong key may mean
 
 
@@ -39,10 +39,16 @@ class Table:
     keys: list[str]
     chosen: bool
     rows: list[tuple[int, StepRecord]]
+    unit: str = "step"  # what the rows count
+
+    @property
+    def column(self) -> str:
+        """The name of the first column: `step`, or `line` where the steps are unknown."""
+        return self.unit.rpartition(" ")[2]
 
     def joined(self) -> SeriesStore:
         """The attempts as one run: newer metrics win at repeated steps."""
-        store = SeriesStore()
+        store = SeriesStore(self.unit)
         for attempt, record in self.rows:
             store.add(record, attempt)
         return store
@@ -59,7 +65,7 @@ def csv_rows(table: Table) -> bytes:
     """One row per step with all digits; nan is `nan`, a missing metric an empty cell."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["step", "attempt", *table.keys])
+    writer.writerow([table.column, "attempt", *table.keys])
     for attempt, record in table.rows:
         writer.writerow([record.step, attempt, *(record.data.get(key, "") for key in table.keys)])
     return text.getvalue().encode()
@@ -70,12 +76,12 @@ def json_lines(table: Table) -> bytes:
     lines = []
     for attempt, record in table.rows:
         figures = jsonable({key: record.data[key] for key in table.keys if key in record.data})
-        lines.append(orjson.dumps({"step": record.step, "attempt": attempt, **figures}))
+        lines.append(orjson.dumps({table.column: record.step, "attempt": attempt, **figures}))
     return b"".join(line + b"\n" for line in lines)
 
 
 def parquet(table: Table) -> bytes:
-    """Integers `step` and `attempt`, and a double per metric, null if missing. UserError without pyarrow."""
+    """Integers `column` and `attempt`, and a double per metric, null if missing. UserError without pyarrow."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -84,7 +90,7 @@ def parquet(table: Table) -> bytes:
             "Parquet requires the package pyarrow, which veRL installs", "run `pip install pyarrow`, or export to .csv"
         ) from None
     columns = {
-        "step": pa.array([record.step for _, record in table.rows], pa.int64()),
+        table.column: pa.array([record.step for _, record in table.rows], pa.int64()),
         "attempt": pa.array([attempt for attempt, _ in table.rows], pa.int64()),
     }
     for key in table.keys:
@@ -195,7 +201,7 @@ def require_known(keys: Iterable[str], known: Set[str], name: str, source: str) 
 
 def collect(source: RunDir | Log, keys: Sequence[str]) -> Table:
     """The table of all or some metrics of a source. UserError without steps, and for unknown metrics."""
-    rows = list(steps(source))
+    numbering, rows = shown_steps(source)
     if isinstance(source, Log):
         source.clock()([record for _, record in rows])  # a bare log's steps carry no time
     name = source.id if isinstance(source, RunDir) else source.path.name
@@ -204,4 +210,4 @@ def collect(source: RunDir | Log, keys: Sequence[str]) -> Table:
     logged = {key for _, record in rows for key in record.data}
     known = {key for key in logged if key == clean(key) and key not in _COLUMNS}
     require_known(keys, known, name, "SOURCE")
-    return Table(name, list(dict.fromkeys(keys)) or sorted(known), bool(keys), rows)
+    return Table(name, list(dict.fromkeys(keys)) or sorted(known), bool(keys), rows, numbering.unit)

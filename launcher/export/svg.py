@@ -38,7 +38,7 @@ def render(name: str, store: SeriesStore, keys: Sequence[str]) -> bytes:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">',
         f"<title>{title}</title><style>{_STYLE}</style>",
         f'<rect width="{width}" height="{height}" fill="#fff"/>',
-        f'<text class="title" x="{_LEFT}" y="22">{title}, steps {store.steps[0]} to {store.steps[-1]}</text>',
+        f'<text class="title" x="{_LEFT}" y="22">{title}, {store.unit}s {store.steps[0]} to {store.steps[-1]}</text>',
     ]
     for index, (heading, keys) in enumerate(charts):
         row, column = divmod(index, _ACROSS)
@@ -66,7 +66,7 @@ _UNMARKED = Marks()
 
 def chart(heading: str, store: SeriesStore, keys: Sequence[str], marks: Marks) -> str:
     """One chart as an element of a page, whose style sheet has the classes of `_STYLE` and `point`, `flag`."""
-    text = escape(f"{heading} over the steps of the run")
+    text = escape(f"{heading} over the {store.unit}s of the run")
     return "\n".join(
         [
             f'<svg role="img" aria-label="{text}" viewBox="0 0 {_WIDTH} {_HEIGHT}">',

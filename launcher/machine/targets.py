@@ -69,13 +69,17 @@ def _weight(event: Mapping[str, Any]) -> tuple[bool, bool, int]:
 def _line(event: Mapping[str, Any]) -> str:
     if event["kind"] == "exit":
         flags = f", {event['verdict']}" if event.get("verdict") else ""
-        return f"{event['state']} at step {event['step']}{flags}" + (f": {event['error']}" if event["error"] else "")
+        return f"{event['state']} at {_place(event)}{flags}" + (f": {event['error']}" if event["error"] else "")
     if event["kind"] == "stall":
         return f"{event['stage']}: {event['title']}"
     cause = f" (from {event['cause']})" if event.get("cause") else ""
     fix = f"; fix: {event['fix']}" if event.get("fix") else ""
     lead = f": {event['lead']}" if event.get("lead") else ""
-    return f"step {event['step']}: {event['rule']} {event['to']}{cause}{lead}: {event['message']}{fix}"
+    return f"{_place(event)}: {event['rule']} {event['to']}{cause}{lead}: {event['message']}{fix}"
+
+
+def _place(event: Mapping[str, Any]) -> str:
+    return f"step {event['step']}" if event.get("line") is None else f"logged line {event['line']}"
 
 
 def _mail(address: str, title: str, body: str) -> None:

@@ -155,10 +155,12 @@ class Series:
 class SeriesStore:
     """All keys of a run over all attempts; newer values win where a resumed attempt repeats steps.
 
-    `seams`: first step of each attempt after the first. `times`: unix seconds by position in `steps`.
+    `seams`: first step of each attempt after the first. `times`: unix seconds by position in `steps`. `unit`: what
+    they count.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, unit: str = "step") -> None:
+        self.unit = unit
         self._series: dict[str, Series] = {}
         self.steps: array[int] = array("q")
         self.times: array[float] = array("d")

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from launcher.record.json import Record
 
-_STEP, _STEPS = re.compile(r"\b([Ss]tep (?:is )?)(\d+)"), re.compile(r"\b(\d+) (more |good )?steps?\b")
+_STEP, _STEPS = re.compile(r"\b([Ss]tep (?:is )?)(\d+)\b(?!\.\d| s\b)"), re.compile(r"\b(\d+) (more |good )?steps?\b")
 _NUMBERS = ("step", "since", "cleared")
 S = TypeVar("S")
 
@@ -30,6 +30,10 @@ class Numbering(Record):
         """The step of a line; the line itself while `every` is unknown."""
         return max(1, (line - self.first) * self.every) if line and self.every else line
 
+    def at(self, step: int) -> str:
+        """The words for a step, as `step` returns it."""
+        return f"{self.unit} {step}"
+
     def text(self, text: str) -> str:
         """A text of the health rules, which count each line as a step."""
         if self.every == 1:
@@ -40,6 +44,15 @@ class Numbering(Record):
     def _count(self, lines: int, kind: str) -> str:
         count = lines * (self.every or 1)
         return f"{count} {kind}{self.unit}{'' if count == 1 else 's'}"
+
+    def told(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """The JSON of a record, whose steps are lines, as it is shown."""
+        found = dict(record)
+        for name in (*_NUMBERS, "message"):
+            value = record.get(name)
+            if isinstance(value, str) or type(value) is int:
+                found[name] = self.text(value) if isinstance(value, str) else self.step(value)
+        return dict(self.json(found))
 
     def json(self, value: Any) -> Any:
         """JSON with null steps and additional lines, while `every` is unknown."""

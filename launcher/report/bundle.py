@@ -85,7 +85,11 @@ def parts(run: RunDir, *, answers: bool = False) -> dict[str, str]:
 
 def _issue(run: RunDir, facts: Facts, raw: dict[str, str], files: list[str]) -> str:
     env = Environment(loader=PackageLoader("launcher.report", ""), undefined=StrictUndefined, trim_blocks=True)
-    step = f" The last step was {facts.state.step}." if facts.state.step is not None else " No step was finished."
+    step = (
+        f" The last {facts.state.numbering.unit} was {facts.state.step}."
+        if facts.state.step is not None
+        else " No step was finished."
+    )
     code = f" The exit code is {facts.diagnosis.exit_code}." if facts.diagnosis.exit_code is not None else ""
     title = facts.diagnosis.title if facts.diagnosis.failed else _course(run, facts)
     return env.get_template("issue.md").render(

@@ -27,7 +27,7 @@ from launcher.runs.watch.log import Log
 from launcher.runs.watch.reader import RunReader
 from launcher.runs.watch.run_diagnosis import Explanation, explained, explanation
 from launcher.runs.watch.run_settings import compared_settings, foreign
-from launcher.runs.watch.steps import steps
+from launcher.runs.watch.steps import shown_steps
 
 LINE = 2000  # characters of one
 _DUMP = re.compile(r"Fatal Python error|(?:Current thread|Thread) 0x[0-9a-f]+|^\S*(?:\([^)]*\) )?Stack \(most recent")
@@ -56,8 +56,9 @@ class Facts:
     def read(cls, source: RunDir | Log) -> Facts:
         """Reads all of a source. Raises UserError if it is unreadable."""
         if isinstance(source, Log):
-            series = SeriesStore()
-            series.add_all([record for _, record in steps(source)])
+            numbering, rows = shown_steps(source)
+            series = SeriesStore(numbering.unit)
+            series.add_all([record for _, record in rows])
             return cls(explained(source), source.console, source.framework, series=series)
         reader = RunReader(source.path)
         while reader.poll() - {"log"}:

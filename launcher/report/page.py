@@ -89,13 +89,13 @@ def sentence(report: RunReport) -> str:
         "ended": "the log of the run ends",
     }.get(facts.outcome or facts.state, "the run continues")
     parts = [f"{shown(facts.state, facts.verdict)}: {went}"]
-    if facts.step is not None:
-        parts.append(f" after {counted(facts.step, 'step')}")
+    if facts.step is not None or facts.line is not None:
+        parts.append(f" after {counted(facts.step or facts.line or 0, report.reader.series.unit)}")
         parts.append(f" in {duration(facts.duration)}" if facts.duration else "")
     if report.explanation is not None:
         parts.append(f": {report.explanation.diagnosis.title}")
     if gain := report.gain:
-        parts.append(f"; the mean reward of {gain.steps} steps {_moved(gain)}")
+        parts.append(f"; the mean reward of {counted(gain.steps, report.reader.series.unit)} {_moved(gain)}")
     return f"{''.join(parts)}."
 
 

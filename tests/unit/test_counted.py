@@ -1,13 +1,16 @@
 """The steps of a log without step numbers: right, or said to be unknown."""
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import commands
 import pytest
 from tables import tabled
 
+from launcher.machine.targets import message
 from launcher.record.events import Note, read_kind
 from launcher.record.numbering import Numbering
 from launcher.record.state import current
@@ -154,3 +157,46 @@ def test_the_policy_lines_of_skyrl_are_steps_only_without_its_console_logger(log
     found = [(each.step, each.data["actor/entropy"], each.data["actor/lr"] > 0) for each in log.steps()]
     steps = (41, 42, 43) if logger else (1, 2, 3)
     assert found == [(step, entropy, not logger) for step, entropy in zip(steps, (0.41, 0.42, 0.43), strict=True)]
+
+
+def test_a_log_whose_steps_are_unknown_has_logged_lines_everywhere(tmp_path: Path) -> None:
+    """KL-1 rises in logged line 27; nothing calls a line a step, or the time of a step a line."""
+    rows = "".join(
+        ROW.replace("'0.01'", "'5'" if line > 25 else "'0.01'").format(reward=line % 7 / 10, epoch=0.4 + line / 10)
+        for line in range(1, 41)
+    ).replace("'epoch'", "'step_time': '0.543', 'epoch'")
+    for name in ("one.log", "two.log"):
+        (tmp_path / name).write_text(rows)
+        import_logs([str(tmp_path / name)])
+
+    def call(*words: str) -> str:
+        out, error, code = commands.call(words)
+        assert not code, error
+        return out.decode()
+
+    assert "since logged line 2" in call("status", "one") and "step 0.543 s" in call("health", "one", "--all")
+    assert re.search(r"^step +line 40 +line 40$", call("compare", "one", "two", "--plain"), re.MULTILINE)
+    facts = json.loads(call("compare", "one", "two", "--json"))["runs"][0]
+    assert (facts["step"], facts["line"]) == (None, 40)
+    assert call("time", "one").startswith("logged line 40: 0.543 s")
+    case = call("health", "one", "--case")
+    assert "logged lines: 1 to 40" in case and not re.search(r"\bstep \d+\b(?!\.)", case)
+    for name, text in (("x.csv", "line,attempt,"), ("x.jsonl", '{"line":1,'), ("x.svg", "one, logged lines 1 to 40")):
+        call("export", "one", "-o", str(tmp_path / name))
+        assert text in (tmp_path / name).read_text()
+    call("report", "one", "-o", str(tmp_path / "x.html"))
+    assert "after 40 logged lines" in (tmp_path / "x.html").read_text()
+    assert message(
+        [{"run": "a", "name": "a", "kind": "exit", "state": "ended", "step": None, "line": 40, "error": ""}]
+    )[1].startswith("ended at logged line 40")
+
+
+def test_steps_that_are_known_are_exported_and_compared(tmp_path: Path) -> None:
+    for name in ("one.log", "two.log"):
+        written(tmp_path / name, range(10, 101, 10))
+        import_logs([str(tmp_path / name)], every=10)
+
+    assert commands.call(("compare", "one", "two", "--plain"))[0].decode().count(" 100") == 2
+    commands.call(("export", "one", "-o", str(tmp_path / "x.csv")))
+    rows = (tmp_path / "x.csv").read_text().splitlines()
+    assert [row.partition(",")[0] for row in rows] == ["step", *map(str, range(10, 101, 10))]

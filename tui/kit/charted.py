@@ -199,7 +199,7 @@ class ChartScreen(Page[None]):
         """`step 120 · 2h 05m · 1.2M tokens`."""
         step = self.lens.view.cursor
         assert step is not None
-        found = [f"step {step}"]
+        found = [f"{store.unit} {step}"]
         for across, words in ((TIME, duration), (TOKENS, lambda count: f"{number(count)} tokens")):
             axis = self.lens.axis(store, across)
             found += [words(axis.place(step))] if axis else []

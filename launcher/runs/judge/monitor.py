@@ -78,7 +78,7 @@ class Monitor:
         self.keys = {**keys, **self.pinned}
         self.checklist = make_checklist(self.keys)
         self._sink, self._make_checklist = sink, make_checklist
-        self._reader = console.ConsoleReader(framework, before=before or 0)
+        self.reader = console.ConsoleReader(framework, before=before or 0)
         self._passed, self._timer_ended, self._file_logger = 0, 0.0, file_logger
         self._merger, self._three_decimals = Merger(both=file_logger, date=clock), False
         self._begun = False  # a step line was printed
@@ -113,7 +113,7 @@ class Monitor:
     def feed_console(self, chunk: bytes, now: float, passed: int = 0) -> None:
         """Adds new bytes of the console, read at `now`; `passed` earlier bytes were skipped."""
         self.last_output, self._passed = now, passed
-        for event in self._reader.feed(chunk):
+        for event in self.reader.feed(chunk):
             self._take(event, now)
 
     def feed_records(self, records: Iterable[StepRecord], now: float) -> None:
@@ -148,7 +148,7 @@ class Monitor:
 
     def close(self, now: float) -> list[StepRecord]:
         """Ends the input and releases waiting steps."""
-        for event in self._reader.close():
+        for event in self.reader.close():
             self._take(event, now)
         return self._judge(self._merger.take())
 
@@ -168,7 +168,7 @@ class Monitor:
     @property
     def over(self) -> bool:
         """Whether the console has the final line of a training."""
-        return self._reader.over
+        return self.reader.over
 
     @property
     def complete(self) -> bool:
@@ -219,7 +219,7 @@ class Monitor:
             verdict=str(self.checklist.verdict),
             flags=flags_of(checks),
             checks=tuple(checks),
-            numbering=known.numbering if (counted := self._reader.counted) is None else counted.numbering,
+            numbering=known.numbering if (counted := self.reader.counted) is None else counted.numbering,
             trackers=tuple(({each.tracker: each for each in known.trackers} | self.trackers).values()),
         )
 

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -129,6 +129,11 @@ class Feed:
     def fullest(self) -> HostSample | None:
         """The recent sample of this host with the most memory in use; None without one."""
         return max(self._host, key=lambda host: (host.used or 0) / (host.total or 1), default=None)
+
+    def told(self, event: Mapping[str, object]) -> dict[str, object]:
+        """The JSON of an event with the numbers of steps, or of lines where these are unknown."""
+        counted = self.monitor.reader.counted
+        return dict(event) if counted is None else counted.numbering.told(event)
 
     def watch(self, driver: ProcessId) -> None:
         """Samples the processes of a driver from now on."""

@@ -13,6 +13,7 @@ from launcher.record.check import Check
 from launcher.record.events import Action, Event, LevelChange, read_kind
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
+from launcher.record.numbering import STEPS, Numbering
 from launcher.record.state import ENDED, RunState
 
 Spans = Mapping[int, tuple[float, float]]
@@ -108,6 +109,7 @@ class Missed:
     since: float
     rises: tuple[LevelChange, ...]
     end: str | None
+    numbering: Numbering = STEPS
 
 
 def missed(events: Iterable[Event], state: RunState, look: float | None) -> Missed | None:
@@ -127,7 +129,7 @@ def missed(events: Iterable[Event], state: RunState, look: float | None) -> Miss
                 latest[rule] = change
     rises = sorted(latest.values(), key=lambda change: -change.after)
     end = state.state if state.state in ENDED and ended(state) > since else None
-    return Missed(since, tuple(rises), end) if rises or end else None
+    return Missed(since, tuple(rises), end, state.numbering) if rises or end else None
 
 
 def log_end(state: RunState) -> str:

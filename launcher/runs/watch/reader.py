@@ -168,7 +168,8 @@ class RunReader:
         if self._current is None or state.attempt != self._current.attempt:
             self._before = step_before(self.dir, state.attempt)
         if state.numbering != self._numbering:  # known only after the end of a log
-            self._numbering, self.series, self._steps = state.numbering, SeriesStore(), StepTail(self.dir)
+            self._numbering, self._steps = state.numbering, StepTail(self.dir)
+            self.series = SeriesStore(state.numbering.unit)
             self._events, self.event_count = LineTail(self.dir.events), 0
             self.events.clear()
         self._current, self.state = state, state.shown

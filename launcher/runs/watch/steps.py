@@ -58,6 +58,14 @@ def numbering_of(source: RunDir | Log) -> Numbering:
     return source.numbering if isinstance(source, Log) else (stored(source) or RunState("")).numbering
 
 
+def shown_steps(source: RunDir | Log) -> tuple[Numbering, list[tuple[int, StepRecord]]]:
+    """The steps as they are shown: with the numbers of steps, if known, and what they count."""
+    numbering, found = numbering_of(source), list(steps(source))
+    for _, record in found:
+        record.step = numbering.step(record.step)
+    return numbering, found
+
+
 def earlier_steps(run: RunDir, attempt: int, resume_step: int | None) -> list[StepRecord]:
     """The steps that `attempt` continues: of earlier attempts up to its checkpoint; for a fork, its parent's first."""
     if resume_step is None:

@@ -50,7 +50,7 @@ def fact_lines(found: Sequence[RunResults], groups: Sequence[int], columns: int)
         state_sign, state_role = STATES.get(ended, ("?", "dim"))
         level_sign, verdict, level_role = verdict_word(fact.state, fact.verdict)
         short = f" · {fact.run[:SHORT_ID]}"
-        step = f"{'–' if fact.step is None else fact.step}/{fact.total or '–'}"
+        step = fact.at if fact.line is not None else f"{'–' if fact.step is None else fact.step}/{fact.total or '–'}"
         row: Row = [(f" {BAR}{sign(place)} ", role_of(place))]
         row += fit([(shorten(clean(fact.name), name - len(short)), "title"), (short, "dim")], name)
         row += [(" ", "text"), *fit([(f"{state_sign} {ended}", state_role)], _STATE)]

@@ -57,7 +57,7 @@ class Notices:
         rises = [each for each in rises if each.rule not in reader.state.muted]
         self._events = reader.event_count
         rises.sort(key=lambda change: -change.after)
-        found = [_flag(change) for change in rises[:_MOST]]
+        found = [_flag(change, reader.state) for change in rises[:_MOST]]
         if len(rises) > _MOST:
             found.append(
                 Notice(f"and {counted(len(rises) - _MOST, 'more flag')}; press v to list them", "warning", False)
@@ -78,10 +78,10 @@ def notify_ways(info: RunInfo) -> frozenset[str]:
         return AlertSettings.read({}).notify
 
 
-def _flag(change: LevelChange) -> Notice:
+def _flag(change: LevelChange, state: RunState) -> Notice:
     critical = change.after == Level.CRITICAL
     sign, _ = level_sign(change.after)
-    text = f"{sign} {change.after} {change.rule} at step {change.step}: {change.message}"
+    text = f"{sign} {change.after} {change.rule} at {state.numbering.at(change.step)}: {change.message}"
     return Notice(clean(text), "error" if critical else "warning", critical)
 
 

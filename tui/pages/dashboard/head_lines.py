@@ -95,7 +95,7 @@ class AwayPanel(Painted):
         drawn = [spread(title, [("enter lists them · esc closes ", "dim")], columns)]
         for change in missed.rises[: rows - 1]:
             sign, role = level_sign(change.after)
-            words = f"  step {change.step}  {change.message}"
+            words = f"  {missed.numbering.at(change.step)}  {change.message}"
             drawn.append([(f" {sign} {change.after!s:<9} {clean(change.rule):<8}", role), (clean(words), "text")])
         return drawn
 

@@ -36,7 +36,7 @@ def inspect_event(page: Inspected[None], run: RunView, event: Event, columns: in
     sign, word, role, text = event_words(event.what)
     title: Row = [(f" {sign} {word}", role)]
     if step is not None:
-        title = put(title, 0, [(f"step {step}", "text")], least=2)
+        title = put(title, 0, [(reader.state.numbering.at(step), "text")], least=2)
     if when is not None:
         since = when.timestamp() - reader.state.created if reader.state.created else 0
         title = spread(title, [(f"{when:%H:%M:%S} " + (f"(+{duration(since)}) " if since > 0 else ""), "dim")], columns)
