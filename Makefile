@@ -26,6 +26,7 @@ PYTHON := .venv/bin/python
 PIP := $(PYTHON) -m pip --disable-pip-version-check install
 DATA := $(foreach set,gsm8k math,$(if $(findstring $(set),$(PRESET)),$(set)))
 BENCHES := $(filter-out bench/health% bench/evidence%,$(wildcard bench/*.py))
+GALLERY = $(shell sed -n "s/ = .*//p" tools/gallery.toml)
 SCRIPT := PYTHONPATH=tests/support:tools:campaigns:bench:. $(PYTHON)
 STAMP := .venv/.installed-$(EXTRA)
 # Always keep bytecode: without it, each test process compiles ppo-tui and rewrites the assertions of all
@@ -141,6 +142,7 @@ corpus-answers: setup  # ask the real veRL about the corpus again, after a chang
 pictures: setup  # draw pictures and animations of the docs, and every page into .pictures/; ARGS="queue --size 80x24" selects
 	@$(SCRIPT) tools/screenshot.py docs/pictures
 	@$(SCRIPT) tools/casts.py docs/casts
+	@$(SCRIPT) tools/page_pictures.py docs/pictures/pages $(GALLERY) --size 80x24 --look dark
 	@$(SCRIPT) tools/page_pictures.py .pictures $(ARGS)
 
 golden: setup  # print how what commands and pages show differs from tests/data/golden.json.xz, and store it; ARGS="logs" selects

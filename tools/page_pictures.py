@@ -183,7 +183,7 @@ def main() -> None:
                 for (columns, rows), svg in drawn:
                     name = f"{page.removesuffix('Screen').lower()}-{columns}x{rows}-{look}.png"
                     picture = painted(in_16_colors(svg) if look == ANSI else svg, columns, rows)
-                    picture.save(arguments.out / name, optimize=True)
+                    picture.quantize(64).save(arguments.out / name, optimize=True)
                     print(arguments.out / name, flush=True)
 
 

@@ -3,6 +3,7 @@
 import functools
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -103,6 +104,14 @@ def letters() -> str:
         ("letter", "meaning", "pages"),
         [(code(letter), meaning, ", ".join(pages(letter))) for _, _, letter, meaning in rows],
     )
+
+
+def gallery() -> str:
+    """The pictures of `make pictures` with their captions."""
+    captions: dict[str, str] = read_tables(Path(__file__).with_name("gallery.toml"))
+    names = {page.lower().removesuffix("screen"): caption for page, caption in captions.items()}
+    pictures = [(caption, f"../pictures/pages/{name}-80x24-dark.png") for name, caption in names.items()]
+    return "\n\n".join(f"**{caption}**\n\n![{caption}]({picture})" for caption, picture in pictures)
 
 
 def keys() -> str:

@@ -25,6 +25,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "checkout": page_about.checkout,
     "commands": page_program.commands,
     "keys": page_program.keys,
+    "gallery": page_program.gallery,
     "settings": page_program.settings,
     "signs": page_program.signs,
     "letters": page_program.letters,
