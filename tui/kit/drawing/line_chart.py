@@ -295,8 +295,8 @@ def _base(plot: Plot, columns: int, gutter: int) -> Row:
             cells[start : start + len(text)] = [(char, "axis") for char in text]
     if (at := _cursor(plot, columns)) is not None:
         at, text = min(max(at, first), final), plot.axis.label(plot.axis.place(plot.cursor or 0))
-        if text not in (left, right):
-            start = at + 1 if at + len(text) <= final else at - len(text)
+        start = at + 1 if at + len(text) <= final else at - len(text)
+        if text not in (left, right) and start >= 0:
             cells[start : start + len(text)] = [(char, "title") for char in text]
         cells[at] = (UP, "title")
     unit = plot.unit if len(plot.unit) <= scale.LABEL else ""
