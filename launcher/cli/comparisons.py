@@ -5,6 +5,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
@@ -36,12 +37,12 @@ def compare(
     json: Json = False,
 ) -> None:
     """Compare runs: results with intervals, settings that differ."""
-    with TemporaryDirectory(prefix="ppo-tui-compare-") as folder:
+    with ExitStack() as folders:
 
         def of_file(path: Path) -> RunDir:
             from launcher.runs.act.import_logs import unlisted
 
-            return unlisted(path, folder)
+            return unlisted(path, folders.enter_context(TemporaryDirectory(prefix="ppo-tui-compare-")))
 
         _compare(ctx, runs, tag, plain, json, of_file)
 

@@ -55,8 +55,8 @@ def import_logs(
 
 
 def unlisted(path: Path, folder: str) -> RunDir:
-    """A run of a log in a folder of the caller, which no list has."""
-    run, log = RunDir(Path(tempfile.mkdtemp(dir=folder)) / path.name), newest(str(path))
+    """A run of a log in an empty folder of the caller, which no list has."""
+    run, log = RunDir(Path(folder) / path.name), newest(str(path))
     for each in (run.control, run.attempts):
         make_folder(each)
     _fill(run, [log], reference(log.framework), {}, unseen)
