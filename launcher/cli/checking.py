@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 GPU_PACKAGES = ("vllm", "flash-attn", "flashinfer-python", "trl")
 """Packages reported as missing only on machines with a GPU."""
+_BAR = 24  # cells
 
 
 def check(
@@ -124,17 +125,28 @@ def verdict(findings: Sequence[Finding]) -> str:
 
 
 def put_memory(memory: dict[str, Any]) -> None:
-    """Prints the GiB needed per phase on a GPU and on the host, and the formula."""
+    """Prints the GiB needed per phase on a GPU and on the host, and the formula; on a terminal also a bar per phase."""
     if not memory:
         return
-    total = f" of {gib(memory['gpu_total'])}" if memory["gpu_total"] else ""
-    rows = [(phase["name"], _range(phase["gpu"], phase["gpu_high"]) + total) for phase in memory["phases"]]
-    rows.append(("host", _range(memory["host"], memory["host_high"])))
+    phases, usable = memory["phases"], memory["gpu_total"]
+    total = f" of {gib(usable)}" if usable else ""
+    most = max([usable or 0, *(phase["gpu_high"] for phase in phases)]) if sys.stdout.isatty() else 0
     put(f"MEMORY in GiB per GPU: certain .. likely ({memory['model']['name']})")
-    for name, facts in rows:
-        put(f"  {name:<20} {facts}")
+    for phase in phases:
+        low, high = phase["gpu"], phase["gpu_high"]
+        put(f"  {phase['name']:<20} {_range(low, high)}{total}{_bar(low, high, usable or most, most)}")
+    put(f"  {'host':<20} {_range(memory['host'], memory['host_high'])}")
     for line in memory["formula"]:
         put(f"    {line}")
+
+
+def _bar(certain: int, likely: int, usable: int, most: int) -> str:
+    """The certain and the likely part of `most`, with a line at the usable memory; none of 0."""
+    if not most:
+        return ""
+    sure, high, limit = (round(_BAR * each / most) for each in (certain, likely, usable))
+    cells = f"{'▓' * sure}{'░' * (high - sure)}".ljust(_BAR)
+    return f"  {cells[:limit]}|{cells[limit:]}".rstrip()
 
 
 def _range(low: int, high: int) -> str:

@@ -258,3 +258,10 @@ def test_in_tmux_it_suspends_comes_back_and_bears_a_resize(tmux, warned):
     tmux.wait_for(whole)
     tmux.run("send-keys", "C-q")
     tmux.wait_for(lambda seen: seen.rstrip()[-1:] in "#$")
+
+
+def test_a_preflight_draws_the_memory_of_a_phase_on_a_terminal(terminals, env):
+    command = [*PPO_TUI, "check", "gsm8k-0.5b-24gb", "--assume", "1x24"]
+    terminals.open(command, env, 80, 60).wait_for(lambda text: re.search(r"rollout .* of 23\.6  ▓{9,}░*\|", text))
+    piped = subprocess.run(command, env=env, capture_output=True, text=True, check=False).stdout
+    assert re.search(r"rollout .* of 23\.6$", piped, re.MULTILINE), piped
