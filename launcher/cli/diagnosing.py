@@ -94,8 +94,7 @@ def put_without_step(origin: "RunDir | Log", json: bool, *, judged: bool = True)
     from launcher.core.tail import lines_of
     from launcher.runs.watch.run_diagnosis import explained
 
-    begun = not isinstance(origin, RunDir) and next(origin.steps(), None) is not None
-    if isinstance(origin, RunDir) or (judged and begun):
+    if isinstance(origin, RunDir) or ((begun := next(origin.steps(), None) is not None) and judged):
         return False
     if explained(origin).diagnosis.failed:
         _put_diagnosis(origin, json)

@@ -282,7 +282,7 @@ def demo(
     plain: Plain = False,
     json: Json = False,
 ) -> None:
-    """Play a recorded run, or LOG, as a live run. The recording takes 25 seconds, and waits up to 60 for keys."""
+    """Play a recorded run, or LOG, as a live run. The recording takes 25 seconds, and up to 60 more for keys."""
     from launcher.runs.act.demo import play_recording, replay
 
     if speed is not None and not 0 < speed < float("inf"):

@@ -27,7 +27,7 @@ def _clipping(config: RunConfig) -> str | None:
     if LOSS_MODE not in config and config.framework is not None:  # veRL's own is vanilla
         return f"the policy loss is unknown, and some losses clip by design; set it ({LOSS_MODE})"
     if config.framework is not None and not config.framework.units(CLIPPED[0], config.estimator).isdisjoint(_SEQUENCES):
-        return "the log counts clipped sequences, not tokens, or may"
+        return "the clip ratio may count sequences instead of tokens"
     return f"the {mode} loss clips by design" if mode else None
 
 

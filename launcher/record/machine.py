@@ -146,6 +146,11 @@ class MachineSample(Record):
         return replace(self, run=ProcessesSample(), gpus=tuple(gpus))
 
     @property
+    def shows_run(self) -> bool:
+        """Whether processes of the run hold memory."""
+        return any(gpu.run_used for gpu in self.gpus) if self.gpus else bool(self.run.rss)
+
+    @property
     def room(self) -> int | None:
         """The number of further checkpoints of the newest one's size that fit on the disk."""
         return self.disk.free // self.saved.newest if self.disk and self.saved and self.saved.newest else None

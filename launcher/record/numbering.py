@@ -45,14 +45,10 @@ class Numbering(Record):
         count = lines * (self.every or 1)
         return f"{count} {kind}{self.unit}{'' if count == 1 else 's'}"
 
-    def told(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """The JSON of a record, whose steps are lines, as it is shown."""
-        found = dict(record)
-        for name in (*_NUMBERS, "message"):
-            value = record.get(name)
-            if isinstance(value, str) or type(value) is int:
-                found[name] = self.text(value) if isinstance(value, str) else self.step(value)
-        return dict(self.json(found))
+    def displayed(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """The numbers and the message of a record, whose steps are lines, as they are displayed."""
+        found = {name: record[name] for name in (*_NUMBERS, "message") if isinstance(record.get(name), (int, str))}
+        return {name: self.text(each) if isinstance(each, str) else self.step(each) for name, each in found.items()}
 
     def json(self, value: Any) -> Any:
         """JSON with null steps and additional lines, while `every` is unknown."""
@@ -77,9 +73,5 @@ def shown(record: S, numbering: Numbering) -> S:
     """A record with its displayed steps: a level change, a check, a run's state."""
     if numbering.every == 1:
         return record
-    changes: dict[str, Any] = {}
-    for name in (*_NUMBERS, "message"):
-        value = getattr(record, name, None)
-        if isinstance(value, (int, str)):
-            changes[name] = numbering.text(value) if isinstance(value, str) else numbering.step(value)
-    return replace(record, **changes)  # type: ignore[type-var]
+    fields = {name: getattr(record, name, None) for name in (*_NUMBERS, "message")}
+    return replace(record, **numbering.displayed(fields))  # type: ignore[type-var]

@@ -46,6 +46,7 @@ def _by_alert(text: str) -> str:
     return "\n".join(message([event]))
 
 
+BY_LINE = ("screen", "log", "title")  # outlets that get one line at a time
 OUTLETS: dict[str, Callable[[str], str]] = {
     "screen": _by_screen,
     "command": _by_command,
@@ -66,11 +67,10 @@ def test_each_form_hides_the_value_in_its_sample(form: Form) -> None:
     assert redact(found) == found
 
 
-@pytest.mark.parametrize("outlet", OUTLETS)
-@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize(
+    ("text", "outlet"), [(text, to) for text in TEXTS for to in OUTLETS if "\n" not in text or to not in BY_LINE]
+)
 def test_every_outlet_hides_every_form(text: str, outlet: str) -> None:
-    if "\n" in text and outlet in ("screen", "log", "title"):
-        pytest.skip("these get lines")
     assert VALUE not in OUTLETS[outlet](text)
 
 

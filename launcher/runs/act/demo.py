@@ -67,7 +67,7 @@ def _is_recording(info: RunInfo) -> bool:
 
 
 def play_recording(speed: float | None, *, waits: bool = False) -> RunDir:
-    """Starts the recording; a separate process starts its later attempts. `waits`: for keys."""
+    """Starts the recording; a separate process starts its later attempts. `waits`: whether it waits for keys."""
     usual, parts = recording()
     speed = speed or usual
     run = replay(str(RECORDING / parts[0].log), speed, name="demo", waits=parts[0].waits if waits else ())

@@ -21,6 +21,7 @@ from launcher.record.events import Action, EventLog, LevelChange, Note, Removal,
 from launcher.record.info import RunInfo
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.machine import HostSample, MachineSample
+from launcher.record.numbering import STEPS
 from launcher.record.process import ProcessId
 from launcher.record.spans import TimerTail
 from launcher.record.state import RunState
@@ -130,10 +131,11 @@ class Feed:
         """The recent sample of this host with the most memory in use; None without one."""
         return max(self._host, key=lambda host: (host.used or 0) / (host.total or 1), default=None)
 
-    def told(self, event: Mapping[str, object]) -> dict[str, object]:
+    def displayed(self, event: Mapping[str, object]) -> dict[str, object]:
         """The JSON of an event with the numbers of steps, or of lines where these are unknown."""
         counted = self.monitor.reader.counted
-        return dict(event) if counted is None else counted.numbering.told(event)
+        of = STEPS if counted is None else counted.numbering
+        return dict(of.json({**event, **of.displayed(event)}))
 
     def watch(self, driver: ProcessId) -> None:
         """Samples the processes of a driver from now on."""

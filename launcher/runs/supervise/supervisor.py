@@ -254,7 +254,7 @@ class Supervisor:
 
     def _tell(self, event: dict[str, object]) -> None:
         with contextlib.suppress(OSError):  # the folder was removed
-            told = {"run": self.id, "name": self.name, "dir": str(Path.cwd())} | self.feed.told(event)
+            told = {"run": self.id, "name": self.name, "dir": str(Path.cwd())} | self.feed.displayed(event)
             self.messages.send(told)
             if event["kind"] != "exit" or event["state"] in ("failed", "ended"):
                 self.alert_command.send(told)

@@ -51,7 +51,7 @@ class MachineHistory:
             if gpu.holders is not None or gpu.power_limit is not None or gpu.slow_at is not None:
                 self._details[gpu.index] = _completed(gpu, self._details.get(gpu.index))
         self._latest = sample
-        if any(gpu.run_used for gpu in sample.gpus) if sample.gpus else sample.run.rss:
+        if sample.shows_run:
             self._final = sample
         self._missing = None if sample.gpus else sample.missing or self._missing
 

@@ -134,7 +134,7 @@ def look(plot: Plot, lens: Lens, store: SeriesStore, total: int | None) -> Plot:
 
 
 def averaged(curve: Curve, begin: int, end: int) -> Curve:
-    """The moving mean of the samples `begin` to `end`, which jump within a step."""
+    """The moving mean of the samples `begin` to `end`, whose values jump within a step."""
     assert isinstance(curve.points, Held)
     series, recent, mean = curve.points.series, deque[float](maxlen=_MEAN), Series()
     for at in range(bisect_left(series.steps, begin), bisect_left(series.steps, end)):

@@ -14,7 +14,6 @@ _NO_SAMPLES = (
     "GPUs and host memory appear here. This run has no samples: ppo-tui records one per second while it supervises a "
     "run. The chart shows the values that veRL logged."
 )
-ENDED = "At the end: the values of the last sample with processes of the run."
 
 
 class DeviceList(Listing, Grown):
@@ -59,7 +58,8 @@ def chosen_rows(
     """
     if device is None or sample is None:
         return []
-    notes = (sample.away or "", ENDED if ended else "")
+    of_run = " with processes of the run" if sample.shows_run else ""
+    notes = (sample.away or "", f"At the end: the values of the last sample{of_run}." if ended else "")
     below = [row for note in notes for row in paragraph(note, "dim", columns, indent=2)]
     return detail_rows(device, columns, rows - len(below), None if on_cpu else sample.missing, sample) + below
 

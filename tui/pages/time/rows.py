@@ -173,7 +173,7 @@ def rough_rows(report: Report, columns: int) -> Iterator[Row]:
 
 
 def start_rows(report: Report, columns: int) -> list[Row]:
-    """The stages of the start as a bar; nothing without times."""
+    """The stages of the start as a bar; no rows without times."""
     whole, bar = sum(report.start.values()), max(columns - _NAME - _IDLE - 1, 8)
     cells = _stretch({NAMES[stage]: seconds for stage, seconds in report.start.items()}, whole, bar)
     return [[], _bar("start", cells), _names(cells), _axis(whole, bar)] if whole else []
