@@ -45,6 +45,7 @@ _CHANGES = [  # what differs from run to run
     (r"\bpid \d+", "pid N"),
     (r" ETA .*", ""),
 ]
+_BUSY = " waits in the queue "  # of a line that only a busy machine prints
 _NUMBERS = (r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?", "N")
 
 
@@ -103,8 +104,8 @@ def fitted(line: str) -> list[str]:
 
 
 def normal(lines: list[str], *, numbers: bool) -> list[str]:
-    """Lines without ids, dates and times and, with `numbers`, without other numbers; of a cut line its beginning."""
-    found = [" ".join(line.split()) for line in lines]
+    """Lines without ids, dates, times, waits and, with `numbers`, other numbers; of a cut line its beginning."""
+    found = [" ".join(line.split()) for line in lines if _BUSY not in line]
     for pattern, word in [*_CHANGES, *[_NUMBERS] * numbers]:
         found = [re.sub(pattern, word, line) for line in found]
     return [line[: WIDE // 2] if line.endswith(CUT) else line for line in found]
