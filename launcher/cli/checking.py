@@ -16,7 +16,7 @@ from launcher.check.finding import GROUPS, LEVELS, Finding, in_order
 from launcher.cli.output import Force, Json, Preset, Settings, fail, problem_lines, put, put_json, put_table, say
 from launcher.cli.rewards import check_reward
 from launcher.core.errors import UserError
-from launcher.core.format import counted, gib
+from launcher.core.format import counted, gib, range_bar
 
 if TYPE_CHECKING:
     from launcher.check.checks import Report
@@ -134,19 +134,11 @@ def put_memory(memory: dict[str, Any]) -> None:
     put(f"MEMORY in GiB per GPU: certain .. likely ({memory['model']['name']})")
     for phase in phases:
         low, high = phase["gpu"], phase["gpu_high"]
-        put(f"  {phase['name']:<20} {_range(low, high)}{total}{_bar(low, high, usable or most, most)}")
+        bar = "  " + "|".join(range_bar(low, high, usable or most, most, _BAR)) if most else ""
+        put(f"  {phase['name']:<20} {_range(low, high)}{total}{bar}")
     put(f"  {'host':<20} {_range(memory['host'], memory['host_high'])}")
     for line in memory["formula"]:
         put(f"    {line}")
-
-
-def _bar(certain: int, likely: int, usable: int, most: int) -> str:
-    """The certain and the likely part of `most`, with a line at the usable memory; none of 0."""
-    if not most:
-        return ""
-    sure, high, limit = (round(_BAR * each / most) for each in (certain, likely, usable))
-    cells = f"{'▓' * sure}{'░' * (high - sure)}".ljust(_BAR)
-    return f"  {cells[:limit]}|{cells[limit:]}".rstrip()
 
 
 def _range(low: int, high: int) -> str:

@@ -97,6 +97,13 @@ def gib(count: float | None) -> str:
     return "–" if count is None else f"{count / GIB:.1f}"
 
 
+def range_bar(low: int, high: int, limit: int, most: int, cells: int) -> tuple[str, str]:
+    """A bar of `cells` for `most`, filled to `low` and shaded to `high`: its parts up to `limit` and beyond."""
+    filled, shaded, within = (round(cells * each / most) for each in (low, high, limit))
+    bar = f"{'▓' * filled}{'░' * (shaded - filled)}".ljust(within)
+    return bar[:within], bar[within:]
+
+
 def amount(count: float) -> str:
     """Formats bytes with their unit: `0 B`, `80 KiB`, `3.1 GiB`."""
     for unit in ("B", "KiB", "MiB"):

@@ -86,7 +86,7 @@ def here(home, monkeypatch):
 
 
 def said(screen, name):
-    return " ".join(words(screen.query_one(name).lines).split("\n"))
+    return " ".join(words(screen.query_one(name).lines).split())
 
 
 async def test_a_launch_shows_what_it_comes_to_and_starts_without_errors(make, slow, started):
@@ -116,6 +116,17 @@ async def test_a_launch_shows_what_it_comes_to_and_starts_without_errors(make, s
         await user("S", "e", "question_mark", lambda: len(started) == 2 and user.screen is not screen, 0.2, "escape")
         await user(lambda: len(answers) == 2)  # a run that started while the help was open is opened after it
         assert len(started) == 2 and answers[1] is not None
+
+
+async def test_a_page_with_room_draws_the_memory_of_each_phase(make, slow):
+    screen = LaunchScreen("gsm8k-grpo-24gb")
+    async with make.open(size=(120, 36)) as user:
+        user.app.push_screen(screen)
+        await user(lambda: screen.plan.command and not screen.doing)
+        phases = [phase.name for phase in screen.plan.memory.phases]
+        assert "rollout" in phases and [name for name in phases if f"{name} ▓" not in said(screen, "#essentials")] == []
+        await user.resize_terminal(80, 24)
+        await user(lambda: "▓" not in said(screen, "#essentials"))
 
 
 async def test_errors_refuse_force_asks_first_and_f_makes_a_fix_a_setting(make, slow, started):

@@ -15,8 +15,9 @@ from launcher.preset.drafts import open_draft
 from launcher.preset.field_values import where_of
 from launcher.preset.flow import flow
 from tui.kit.drawing.rows import width
+from tui.kit.plan_rows import memory_rows
 from tui.kit.widgets.lines import CommandText
-from tui.pages.editor.plan_rows import difference_rows, flow_rows, memory_rows
+from tui.pages.editor.plan_rows import difference_rows, flow_rows
 from tui.pages.editor.preset_form import Form
 from tui.pages.launch.launch_plan import examine, plan, settings_with
 

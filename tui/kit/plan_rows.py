@@ -1,12 +1,14 @@
-"""A preset in short: rows about its model, batch, length and memory."""
+"""A preset in short: rows about its model, batch, length and memory, and its memory drawn per phase."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from launcher.core.format import SHORT_ID, counted, duration, gib, number, roughly
+from launcher.core.format import SHORT_ID, counted, duration, gib, number, range_bar, roughly
 from launcher.core.text import clean
-from tui.kit.drawing.rows import Row, labelled
+from tui.kit.drawing.glyphs import AXIS, CRITICAL, DOT, FILL, FILL_REST, OK, WARN
+from tui.kit.drawing.rows import Row, crop, labelled, put
 
 if TYPE_CHECKING:
     from launcher.check.subject import Subject
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from launcher.runs.watch.pace import Pace
 
 _NAME = 8  # cells of a row's label
+_PHASE, _FIGURES, _WIDEST = 20, 16, 110  # columns of a phase's name, of its gibibytes, and of its row at most
 
 
 def essentials(what: Subject, batches: Flow, estimate: Estimate | None, pace: Pace | None) -> list[Row]:
@@ -81,3 +84,38 @@ def _memory(estimate: Estimate) -> str:
 
 def _range(low: int, high: int) -> str:
     return gib(low) if gib(low) == gib(high) else f"{gib(low)} to {gib(high)}"
+
+
+def memory_rows(memory: Mapping[str, Any] | None, machine: str, columns: int) -> list[Row]:
+    """The memory of each phase on one GPU, and on the host. `memory`: as of `Estimate.as_json`."""
+    if memory is None:
+        return [[(" model size unknown", "dim")]]
+    host = f"host {gib(memory.get('host'))} to {gib(memory.get('host_high'))} GiB"
+    head: list[Row] = [crop([(f" {clean(machine)}", "dim")], columns)] if machine else []
+    drawn = phase_rows(memory.get("phases") or [], memory.get("gpu_total"), columns)
+    if not drawn:
+        return [*head, [(f" {host}", "dim")]]
+    *phases, legend = drawn
+    return [*head, *phases, crop([*legend, (f" {DOT} {host}", "dim")], columns)]
+
+
+def phase_rows(phases: Sequence[Mapping[str, Any]], usable: int | None, columns: int) -> list[Row]:
+    """A bar per phase, with a line at the usable memory of a GPU, and the legend; none without phases."""
+    most = max([usable or 0, *(phase["gpu_high"] for phase in phases)], default=0)
+    room = min(columns, _WIDEST)
+    cells, rows = room - _PHASE - _FIGURES - 4, list[Row]()
+    for phase in phases:
+        certain, high = phase["gpu"], phase["gpu_high"]
+        sign, role = (OK, "ok") if usable else (" ", "text")
+        if usable and high > usable:
+            sign, role = (CRITICAL, "critical") if certain > usable else (WARN, "warn")
+        row: Row = [(f" {sign} ", role), (clean(str(phase["name"])), "text")]
+        if cells >= 6 and most:
+            within, beyond = range_bar(certain, high, usable or most, most, cells)
+            limit = AXIS if usable else ""
+            row = put(row, _PHASE + 1, [(within, "bar"), (limit, "dim"), (beyond, role)])
+        figures = f"{gib(certain)} to {gib(high)}"
+        rows.append(put(row, room - _FIGURES, [(figures, role if role != "ok" else "text")]))
+    of = f" of {gib(usable)} usable" if usable else ""
+    legend = f" {FILL} certain {FILL_REST} likely {DOT} GiB{of} per GPU"
+    return [*rows, crop([(legend, "dim")], columns)] if rows else []

@@ -1,21 +1,19 @@
-"""The drawn plan of a preset: the flow of a batch, the memory per phase, the differences."""
+"""The drawn plan of a preset: the flow of a batch, and the differences."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from textwrap import wrap
 from typing import Any
 
-from launcher.core.format import counted, gib, number
+from launcher.core.format import counted, number
 from launcher.core.text import clean
 from launcher.preset.flow import Flow, Updates
 from launcher.preset.schedule import Schedule
 from launcher.preset.yaml_text import shown
-from tui.kit.drawing.glyphs import CRITICAL, DOT, FILL, FILL_REST, NOTICE, OK, WARN
+from tui.kit.drawing.glyphs import CRITICAL, FILL, NOTICE, OK, WARN
 from tui.kit.drawing.rows import Row, crop, labelled, put, width
 
 _LABEL = 11  # column behind the label of a line
-_PHASE = 20
 _CHANGE = 40  # column of old and new values
-_FIGURES = 16  # columns of a phase's gibibytes
 
 
 def flow_rows(flow: Flow, columns: int, *, read: bool = True) -> list[Row]:
@@ -153,35 +151,6 @@ def _cut(width: int, parts: int) -> str:
     parts = max(1, min(parts, (width + 1) // 2))
     size, rest = divmod(width - (parts - 1), parts)
     return " ".join(FILL * (size + (index < rest)) for index in range(parts))
-
-
-def memory_rows(memory: Mapping[str, Any] | None, machine: str, columns: int) -> list[Row]:
-    """A bar per phase: the certain part and the likely addition, against one GPU."""
-    if memory is None:
-        return [[(" model size unknown", "dim")]]
-    phases: Sequence[Mapping[str, Any]] = memory.get("phases") or []
-    total = memory.get("gpu_total")
-    rows: list[Row] = [crop([(f" {clean(machine)}", "dim")], columns)] if machine else []
-    most = max([total or 0, *(phase["gpu_high"] for phase in phases)], default=0)
-    width = columns - _PHASE - _FIGURES - 3
-    for phase in phases:
-        certain, high = phase["gpu"], phase["gpu_high"]
-        sign, role = OK, "ok"
-        if total and high > total:
-            sign, role = (CRITICAL, "critical") if certain > total else (WARN, "warn")
-        row: Row = [(f" {sign} ", role), (clean(str(phase["name"])), "text")]
-        if width >= 6 and most:
-            sure, likely = round(width * certain / most), round(width * high / most)
-            limit = round(width * total / most) if total else width
-            bar = FILL * sure + FILL_REST * (likely - sure)
-            row = put(row, _PHASE + 1, [(bar[:limit], "bar" if role == "ok" else role), (bar[limit:], role)])
-        row = put(row, columns - _FIGURES, [(f"{gib(certain)} to {gib(high)}", role if role != "ok" else "text")])
-        rows.append(row)
-    host = f" host {gib(memory.get('host'))} to {gib(memory.get('host_high'))} GiB"
-    size = f" of {gib(total)}" if total else ""
-    of = f"GiB{size} per GPU {DOT}" if phases else ""
-    legend = f" {FILL} certain {FILL_REST} likely {DOT} " if phases else ""
-    return [*rows, crop([(f"{legend}{of}{host}", "dim")], columns)]
 
 
 def difference_rows(found: Sequence[tuple[str, Any, Any]], against: str, columns: int) -> list[Row]:

@@ -16,10 +16,11 @@ from launcher.preset.flow import flow
 from launcher.preset.yaml_text import Where
 from tui.kit.drawing.rows import Row
 from tui.kit.page import HIDDEN
+from tui.kit.plan_rows import memory_rows
 from tui.kit.widgets.findings import Findings
 from tui.kit.widgets.lines import CommandText, Lines
 from tui.pages.editor.draft_checks import DraftChecks
-from tui.pages.editor.plan_rows import difference_rows, flow_rows, memory_rows
+from tui.pages.editor.plan_rows import difference_rows, flow_rows
 from tui.pages.editor.preset_form import Form, differences
 
 PATIENCE = 0.3  # seconds without a change before a request for checks

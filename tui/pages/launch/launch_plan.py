@@ -14,6 +14,7 @@ from tui.kit.plan_rows import essentials
 if TYPE_CHECKING:
     from launcher.check.finding import Finding
     from launcher.check.subject import Subject
+    from launcher.estimate.memory import Estimate
     from launcher.preset.files import LoadedPreset
 
 RUN = Path("/RUN")  # the folder of a run that there is not yet
@@ -23,13 +24,15 @@ RUN = Path("/RUN")  # the folder of a run that there is not yet
 class LaunchPlan:
     """A preset with the settings of this launch: its plan, command, and quick errors.
 
-    Without a `subject` the preset cannot be read or launched; `findings` has the reasons.
+    Without a `subject` the preset cannot be read or launched; `findings` has the reasons. `memory`: the estimate, None
+    while the size of the model is unknown.
     """
 
     essentials: list[Row]
     command: str
     findings: list[Finding] = field(default_factory=list)
     subject: Subject | None = None
+    memory: Estimate | None = None
 
 
 def plan(preset: str | LoadedPreset, settings: Sequence[str]) -> LaunchPlan:
@@ -48,15 +51,16 @@ def plan(preset: str | LoadedPreset, settings: Sequence[str]) -> LaunchPlan:
         what = subject(loaded)
         findings = checks.quick(what)
         batches = flow(what, rows_of(what.get("data.train_files")))
-        rows = essentials(what, batches, memory.estimate(what), pace_of(loaded.name, loaded.snapshot()))
+        needed = memory.estimate(what)
+        rows = essentials(what, batches, needed, pace_of(loaded.name, loaded.snapshot()))
     except UserError as wrong:
         return LaunchPlan([], f"no command: {wrong}", _refusals(preset, settings, wrong))
     try:
         command = command_line(launched.launch(RunFolders.below(RUN)))
     except UserError as wrong:
         found = [checks.refused(wrong), *findings] if _has_verl(what) else findings  # SW-1 follows
-        return LaunchPlan(rows, f"no command: {wrong}", found, what)
-    return LaunchPlan(rows, command, findings, what)
+        return LaunchPlan(rows, f"no command: {wrong}", found, what, needed)
+    return LaunchPlan(rows, command, findings, what, needed)
 
 
 def _refusals(preset: str | LoadedPreset, settings: Sequence[str], wrong: UserError) -> list[Finding]:

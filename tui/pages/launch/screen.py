@@ -25,7 +25,7 @@ from tui.kit.drawing.glyphs import CRITICAL, OK, WAITING, WARN
 from tui.kit.drawing.rows import Row, Span, spread
 from tui.kit.keys import KEYS
 from tui.kit.page import is_open
-from tui.kit.plan_rows import laid
+from tui.kit.plan_rows import laid, phase_rows
 from tui.kit.run_words import reference
 from tui.kit.terminal import copied
 from tui.kit.widgets.findings import Findings, fix_rows, message_rows
@@ -34,6 +34,7 @@ from tui.kit.widgets.key_bar import KeyBar
 from tui.kit.widgets.lines import CommandText, Lines
 from tui.pages.launch.launch_plan import LaunchPlan, examine, plan, ready_rows, setting_rows, settings_with, without
 
+_ROOMY = 30  # rows of a page with room for the memory of each phase
 HEIGHTS: list[tuple[int, str]] | None = [(0, "-tiny"), (9, "-low"), (20, "-home")]
 
 
@@ -308,6 +309,8 @@ class LaunchScreen(Inspected[Path | list[str]]):
         name = [(f" Start {clean(self.name_of_preset)}", "title")]
         self.query_one("#launch-title", Lines).show([spread(name, [self._verdict(), (" ", "text")], columns)])
         essentials: list[Row] = [line for row in self.plan.essentials for line in laid(row, columns)]
+        if (needed := self.plan.memory) and self.size.height >= _ROOMY:
+            essentials += phase_rows([phase.as_json() for phase in needed.phases], needed.gpu_total, columns)
         if self.settings:
             essentials.append([(f" with {clean(' '.join(self.settings))}", "notice")])
         if self.fixes:
