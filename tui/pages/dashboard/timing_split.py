@@ -56,7 +56,7 @@ def _legend(split: Split, columns: int) -> Row:
 
 
 def _bar_row(name: str, split: Split, longest: float, columns: int) -> Row:
-    """`last step   13.3 s ▓▓▓▓▓▒▒━━╌╌··`."""
+    """`last step   13.3 s r██████ l██ c█ u█`."""
     head = f" {name:<10}{number(split.seconds):>5} s "
     room = min(columns - len(head) - 1, _MOST)
     if room < _LEAST:
@@ -68,5 +68,6 @@ def _bar_row(name: str, split: Split, longest: float, columns: int) -> Row:
         cells = round(begun / longest * room) - drawn if longest > 0 else 0
         drawn += cells
         sign, role = _SIGNS[part]
-        row.append((f"{sign * (cells - 1)} " if cells > 1 else sign * cells, role))
-    return [span for span in row if span[0]]
+        if cells > 0:  # the initial stands for the name where there is no color; a gap ends all but the shortest
+            row.append(((part[0] + sign * (cells - 2) + " ")[:cells], role))
+    return row
