@@ -10,6 +10,7 @@ from pilots import words
 
 from launcher.preset.files import load
 from launcher.record import queued
+from launcher.record.attempt import LaunchRecord
 from launcher.record.info import Edit, Origin
 from launcher.record.layout import RunDir
 from launcher.record.process import ProcessId
@@ -65,6 +66,33 @@ def test_a_waiting_run_has_the_same_word_in_the_list_and_in_the_queue(make):
     assert words[0] == words[1] == ["starting", "queued", "checking", "refused", "paused"]
 
 
+def run_on(make, gpus, **state):
+    """A live run on these GPUs."""
+    run = RunDir(make.run(hex_id="b7f3a1", name="live", state=make.running(**state)))
+    env, keys = {"CUDA_VISIBLE_DEVICES": gpus}, {"trainer.n_gpus_per_node": gpus.count(",") + 1}
+    LaunchRecord(env=env, keys=keys).write(run.attempt(1).launch)
+    return run
+
+
+async def test_the_order_on_each_gpu_has_a_time_only_where_the_run_has_an_eta(make):
+    fill(make)
+    run = run_on(make, "2,3", eta=1_380.0)
+    async with make.open() as user:
+        await user("Q", "QueueScreen", lambda: user.one("LineTable").keys, lambda: "GPU" in lines(user, "#heading"))
+        shown = [line.rstrip() for line in lines(user, "#heading").splitlines()]
+        assert shown[1:] == [
+            " GPU 0       free  next 0a11",
+            " GPU 1       free  next 0a11, 0b22",
+            " GPU 2       ● b7f3a1-live, ETA 23m  next 0b22",
+            " GPU 3       ● b7f3a1-live, ETA 23m",
+        ]
+        make.running(eta=None).write(run.state)
+        await user(lambda: "ETA" not in lines(user, "#heading"))
+    async with make.open(size=(60, 12)) as user:
+        await user("Q", "QueueScreen", lambda: user.one("LineTable").keys)
+        assert lines(user, "#heading").splitlines()[1:] == [" GPU 0       free  next 0a11", " 3 more"]
+
+
 async def test_the_queue_is_reached_from_the_list_and_changed_there(make):
     before = fill(make)
     make.run(hex_id="d0", attempts=[make.recorded(80)], state=make.ended("finished", step=80))
@@ -110,5 +138,6 @@ async def test_a_changed_run_is_queued_with_its_origin(make):
 @pytest.mark.parametrize("size", [(80, 24), (40, 12), (160, 48)])
 def test_looks(make, shot, size):
     fill(make)
+    run_on(make, "2,3", eta=1_380.0)
     app = make.app()
     assert shot(app, "Q", lambda: app.screen.query_one("LineTable").keys, "down", "down", "down", size=size)

@@ -13,7 +13,7 @@ from launcher.record.attempt import LaunchRecord
 from launcher.record.process import ProcessId
 from launcher.record.queued import Checked, Queued
 from launcher.record.state import RunState
-from launcher.runs.watch.turns import Ran, Seen, Turn, arrange
+from launcher.runs.watch.turns import Ran, Seen, Turn, arrange, slots
 
 HERE, US, GONE = socket.gethostname(), ProcessId.of(os.getpid()), ProcessId(1 << 22, 1.0, 1, "another boot")
 RUNNING, FINISHED, FAILED = (RunState(word, attempt=1) for word in ("running", "finished", "failed"))
@@ -76,7 +76,9 @@ class World:
         numbers = map(str, range(self.count if self.reported else 0))
         gpus = {gpu: "is in use" if gpu in self.others else None for gpu in numbers}
         named = {word: {number: gpus.get(number)} for word, number in UUIDS.items()} if self.reported else {}
-        found = arrange(Seen(self.entries, self.checks, self.runs, gpus, named, self.max_cpu_runs, self.paused))
+        seen = Seen(self.entries, self.checks, self.runs, gpus, named, self.max_cpu_runs, self.paused)
+        found = arrange(seen)
+        self.assert_slots(seen, found)
         assert [turn.entry for turn in found] == self.entries
         due = [turn for turn in found if turn.due]
         assert not clash([*self.held(), *(self.slot(turn.entry.needs, turn.gpus) for turn in due)]), self
@@ -86,6 +88,16 @@ class World:
             first = next((turn for turn in found if bool(turn.entry.needs) is kind and self.eligible(turn.entry)), None)
             assert first is None or first.due or not self.fits(first.entry), (self, first)
         return found
+
+    def assert_slots(self, seen: Seen, found: list[Turn]) -> None:
+        """Each run is on its GPUs, and what starts now is the first on each of its GPUs."""
+        due = {turn.entry.id for turn in found if turn.due or turn.entry.starter is US}
+        for slot in slots(seen, found):
+            gpu = slot.name.removeprefix("GPU ")
+            on = {id for id, taken in self.slots.items() if (not taken if gpu == "CPU" else taken & {gpu, "all"})}
+            assert {*slot.runs} == on and (slot.user is None or not on), (self, slot)
+            most = self.max_cpu_runs - len(on) if gpu == "CPU" else 0 if on else 1
+            assert {*slot.next} & due <= {*slot.next[:most]}, (self, slot)
 
     def eligible(self, entry: Queued) -> bool:
         waits = self.paused or entry.paused or entry.starter is US or self.checks[entry.id] is NOT_YET

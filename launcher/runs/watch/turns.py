@@ -1,4 +1,4 @@
-"""The turns of the queue: what each run waits for, and the GPUs that it will get."""
+"""The turns of the queue: what each run waits for, the GPUs that it will get, and the order on each GPU."""
 
 import contextlib
 import dataclasses
@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from launcher import settings
 from launcher.core import paths
@@ -22,6 +23,7 @@ from launcher.record.queued import Checked, Queued
 from launcher.record.state import RunState, current, supervised
 from launcher.verl.config import ENGINE_GPUS, GPUS
 
+_RESERVED = "is reserved for"
 _ALL = "all"  # GPUs of a machine without a list of its GPUs
 _used_at: dict[str, float] = {}  # GPU -> when this process last saw memory of it in use
 _RETRY = 300.0  # seconds in which a retry that was announced has begun
@@ -31,14 +33,15 @@ _RETRY = 300.0  # seconds in which a retry that was announced has begun
 class Turn:
     """The turn of an entry: due if `waits`, the reason in words, is None.
 
-    `gpus`: the GPUs that it will get. `lost`: it can never start, for the reason in `waits`. `outside`: it waits for an
-    event that no supervisor reports: GPUs used by others, a run that may be retried, a supervisor about to end.
-    `check`: its preflight. `unchecked`: the preflight must be made first.
+    `gpus`: the GPUs that it will get; `on_cpu`: it will get a CPU place. `lost`: it can never start, for the reason in
+    `waits`. `outside`: it waits for an event that no supervisor reports: GPUs used by others, a run that may be
+    retried, a supervisor about to end. `check`: its preflight. `unchecked`: the preflight must be made first.
     """
 
     entry: Queued
     waits: str | None = None
     gpus: tuple[str, ...] = ()
+    on_cpu: bool = False
     lost: bool = False
     outside: bool = False
     unchecked: bool = False
@@ -52,6 +55,19 @@ class Turn:
     def state(self) -> str:
         """See `Queued.state`."""
         return self.entry.state(self.check)
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A GPU, or the CPU places: the runs on it, each with its state, and the ids of the entries that follow, in order.
+
+    `user`: who else uses the GPU, in words; None if nobody does.
+    """
+
+    name: str
+    runs: Mapping[str, RunState]
+    next: tuple[str, ...]
+    user: str | None = None
 
 
 @dataclass(frozen=True)
@@ -107,6 +123,22 @@ def arrange(seen: Seen) -> list[Turn]:
     starting = {each.id: machine.place(each, starting=True) for each in seen.entries if each.starting}
     places = [starting.get(each.id) or _turn(each, seen, machine) for each in seen.entries]
     return [dataclasses.replace(turn, check=seen.checks[turn.entry.id]) for turn in places]
+
+
+def slots(seen: Seen, queue: Sequence[Turn]) -> Iterator[Slot]:
+    """The slots that the queue uses, as found and arranged: every GPU that NVML reports, and the CPU places."""
+    machine = _Machine(seen)
+    queue = sorted(queue, key=lambda turn: not turn.entry.starting)  # those have their slots at any position
+    for gpu, user in seen.gpus.items():
+        held = machine.held.get(_ALL) or machine.held.get(gpu)
+        follow = tuple(turn.entry.id for turn in queue if gpu in machine.numbered(turn.gpus))
+        yield Slot(f"GPU {gpu}", _states(seen, [held.run] if held else []), follow, None if held else user)
+    if follow := tuple(turn.entry.id for turn in queue if turn.on_cpu):
+        yield Slot("CPU", _states(seen, machine.on_cpu), follow)
+
+
+def _states(seen: Seen, runs: Iterable[str]) -> dict[str, RunState]:
+    return {run: seen.runs[run].state for run in runs}
 
 
 def _turn(entry: Queued, seen: Seen, machine: "_Machine") -> Turn:
@@ -174,6 +206,16 @@ def _ending(run: RunDir, state: RunState) -> bool:
     return False
 
 
+class _Held(NamedTuple):
+    """The use of a GPU by a run, or by an entry that will get it."""
+
+    run: str
+    how: str = "is used by"
+
+    def __str__(self) -> str:
+        return f"{self.how} {self.run}"
+
+
 class _Machine:
     """GPUs and CPU places, which entries take in turn.
 
@@ -185,8 +227,8 @@ class _Machine:
         self.gpus, self.max_cpu_runs = seen.gpus, seen.max_cpu_runs
         self.outside = {**seen.gpus, **{word: who for word, gpu in seen.named.items() for who in gpu.values()}}
         self.numbers = {word: number for word, gpu in seen.named.items() for number in gpu}
-        self.named = {number for each in seen.entries for number in self._numbers(each.gpus)}
-        self.held: dict[str, str] = {}  # device -> words about the run that has it
+        self.named = {number for each in seen.entries for number in self.numbered(each.gpus)}
+        self.held: dict[str, _Held] = {}
         self.freed: dict[str, float] = {}  # device -> when its last run ended
         self.on_cpu: list[str] = []
         self.ending = False  # a run is ending, or is about to be retried
@@ -208,11 +250,11 @@ class _Machine:
             return
         if launch.keys.get("trainer.device") == "cpu":
             self.on_cpu.append(run)
-        self.held |= dict.fromkeys(self._devices(launch), f"is used by {run}")
+        self.held |= dict.fromkeys(self._devices(launch), _Held(run))
 
     def _hold_of_container(self, run: str, launch: LaunchRecord) -> None:
         """Holds the GPUs of a run in another container, where they may have other indices."""
-        self.held |= dict.fromkeys(self._numbers(launch.gpus[: _count(launch)]), f"is used by {run}")
+        self.held |= dict.fromkeys(self.numbered(launch.gpus[: _count(launch)]), _Held(run))
 
     def _devices(self, launch: LaunchRecord) -> list[str]:
         """The GPUs of a run on this machine."""
@@ -221,22 +263,22 @@ class _Machine:
         if count := _count(launch):
             # Ray takes the first ones of those that it sees
             named = visible(launch.env)
-            return self._numbers(named[:count]) if named is not None else [*self.gpus][:count] or [_ALL]
+            return self.numbered(named[:count]) if named is not None else [*self.gpus][:count] or [_ALL]
         return []
 
     def place(self, entry: Queued, *, starting: bool = False) -> Turn:
         """The turn of an entry; later ones do not get its GPUs. One that is being started keeps its GPUs."""
         if starting:
             devices = (entry.gpus or entry.given or (_ALL,)) if entry.needs else ()
-            self.held |= dict.fromkeys(self._numbers(devices), f"is reserved for {entry.id}")
+            self.held |= dict.fromkeys(self.numbered(devices), _Held(entry.id, _RESERVED))
             self.on_cpu += [] if entry.needs or entry.id in self.on_cpu else [entry.id]
-            return Turn(entry, "its start", tuple(each for each in devices if each != _ALL))
+            return Turn(entry, "its start", tuple(each for each in devices if each != _ALL), on_cpu=not entry.needs)
         if not entry.needs:
             others = self.on_cpu[: self.max_cpu_runs]
             if len(others) < self.max_cpu_runs or entry.now:
                 self.on_cpu.append(entry.id)
-                return Turn(entry)
-            return Turn(entry, f"CPU: used by {', '.join(others)}", outside=self.ending)
+                return Turn(entry, on_cpu=True)
+            return Turn(entry, f"CPU: used by {', '.join(others)}", on_cpu=True, outside=self.ending)
         wanted = entry.gpus or (() if self.gpus else (_ALL,))
         if wanted:
             blocked = [(each, self._taken(each)) for each in wanted if self._taken(each)]
@@ -249,8 +291,8 @@ class _Machine:
             chosen = tuple(free[: entry.needs] if waits else [*free, *taken][: entry.needs])
             blocked = [(each, self._taken(each)) for each in taken] if waits else []
         outside = self.ending or any(each not in self.held and self.outside.get(each) for each, _ in blocked)
-        for each in self._numbers(chosen):
-            self.held.setdefault(each, f"is reserved for {entry.id}")
+        for each in self.numbered(chosen):
+            self.held.setdefault(each, _Held(entry.id, _RESERVED))
         gpus = tuple(each for each in chosen if each != _ALL)
         if entry.now or not blocked:
             return Turn(entry, None, gpus)
@@ -258,7 +300,7 @@ class _Machine:
         words = ", ".join(f"GPU {each} {who}" if each != _ALL else f"the machine {who}" for each, who in blocked)
         return Turn(entry, count + words, gpus, outside=outside)
 
-    def _numbers(self, words: Iterable[str]) -> list[str]:
+    def numbered(self, words: Iterable[str]) -> list[str]:
         """GPUs by one name each."""
         return [self.numbers.get(word, word) for word in words]
 
@@ -271,7 +313,7 @@ class _Machine:
         holder = self.held.get(_ALL) or self.held.get(self.numbers.get(device, device))
         if holder is None and device == _ALL:
             holder = next(iter(self.held.values()), None)
-        return holder or self.outside.get(device)
+        return str(holder) if holder else self.outside.get(device)
 
 
 @functools.lru_cache(1024)

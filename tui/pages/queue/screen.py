@@ -1,23 +1,24 @@
-"""The queue: the waiting runs, and the reason of each."""
+"""The queue: the waiting runs with the reason of each, and their order on GPUs and CPU."""
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 from textual import work
 from textual.app import ComposeResult
 
 from launcher.core.clock import now
-from launcher.core.format import SHORT_ID, counted, duration
+from launcher.core.format import SHORT_ID, counted, duration, remaining
 from launcher.core.text import clean
 from launcher.preset.yaml_text import shown
 from launcher.record import queued
 from launcher.record.queued import Checked, Queued
 from launcher.runs.supervise.spawn import wake_queue
 from launcher.runs.watch.run_settings import asked_words, title
-from launcher.runs.watch.turns import Turn, turns
+from launcher.runs.watch.turns import Seen, Slot, Turn, arrange, look, slots
 from tui.kit.actions.background import reported
 from tui.kit.dialogs.choose import confirmed
 from tui.kit.drawing import glyphs
@@ -34,7 +35,7 @@ from tui.kit.widgets.lists import LineTable
 _STATE, _NAME, _USES = 11, 26, 10  # cells; the reason gets the others
 _FACT, _VALUE = 11, 18  # minimum columns of fact names and values in the inspector
 _MARK = 3
-STATES, FINDINGS = glyphs.signs("queue"), glyphs.signs("finding")
+STATES, FINDINGS, STATE_SIGNS = map(glyphs.signs, ("queue", "finding", "state"))
 
 
 def queue_heading(turns: Sequence[Turn], *, paused: bool, refused: str = "") -> Row:
@@ -46,6 +47,30 @@ def queue_heading(turns: Sequence[Turn], *, paused: bool, refused: str = "") -> 
         *([("  paused", "warn")] if paused else []),
         *([(f"  {clean(refused)}", "warn")] if refused else []),
     ]
+
+
+def slot_rows(found: Iterable[Slot], columns: int, most: int) -> list[Row]:
+    """` GPU 0,1  ● 7f3a-ppo, ETA 23m  next 0a11, 0b22`, in at most `most` rows; equal neighbors share one."""
+    groups = [list(group) for _, group in groupby(found, lambda slot: (slot.runs, slot.next, slot.user))]
+    rows = [_slot_row([slot.name for slot in group], group[0], columns) for group in groups]
+    if len(rows) > most:
+        rows[max(most - 1, 0) :] = [[(f" {len(rows) - most + 1} more", "dim")]] if most > 0 else []
+    return rows
+
+
+def _slot_row(names: Sequence[str], slot: Slot, columns: int) -> Row:
+    kind = names[0].partition(" ")[0]
+    name = f"{kind} {','.join(each.removeprefix(f'{kind} ') for each in names)}" if kind != names[0] else kind
+    row: Row = [(" ", "text"), *fit([(name, "text")], _STATE), (" ", "text")]
+    for id, state in slot.runs.items():
+        sign, role = STATE_SIGNS[state.state]
+        ends = f", {remaining(state.eta, state.done)}" if state.live and state.eta is not None else ""
+        row += [(f"{sign} ", role), (f"{shorten(clean(id), _NAME)}{ends}  ", "text")]
+    if not slot.runs:
+        row.append((f"{slot.user}  " if slot.user else "free  ", "warn" if slot.user else "dim"))
+    if slot.next:
+        row.append((f"next {', '.join(clean(id[:SHORT_ID]) for id in slot.next)}", "dim"))
+    return crop(row, columns)
 
 
 def queue_row(turn: Turn, columns: int) -> Row:
@@ -135,6 +160,8 @@ class QueueScreen(ListPage[None]):
         super().__init__()
         self.read_only = read_only
         self._turns: dict[str, Turn] = {}
+        self._slots: list[Slot] = []
+        self._refused = ""
 
     def compose(self) -> ComposeResult:
         yield Lines([queue_heading([], paused=False)], id="heading")
@@ -222,18 +249,29 @@ class QueueScreen(ListPage[None]):
             self.in_worker(self._look, "poll")
 
     async def _look(self) -> None:
-        found: list[Turn] | None = None
+        seen: Seen | None = None
         with reported(self.app):  # settings that cannot be read
-            found = await asyncio.to_thread(turns)
-        if found is None:
+            seen = await asyncio.to_thread(look)
+        if seen is None:
             return
+        found = arrange(seen)
         with contextlib.suppress(OSError):
             await asyncio.to_thread(wake_queue, again=True)
-        refused = "; ".join(map(str, (await asyncio.to_thread(queued.refused))[:1]))
-        self._turns = {turn.entry.id: turn for turn in found}
-        self.query_one("#heading", Lines).show([queue_heading(found, paused=queued.paused(), refused=refused)])
+        self._refused = "; ".join(map(str, (await asyncio.to_thread(queued.refused))[:1]))
+        self._turns, self._slots = {turn.entry.id: turn for turn in found}, list(slots(seen, found))
+        self._show_head()
         self.show_list([*self._turns])
         self.update_footer()
+
+    def on_resize(self) -> None:
+        self._show_head()
+        super().on_resize()
+
+    def _show_head(self) -> None:
+        """The heading, and the slots in at most a quarter of the page."""
+        rows = slot_rows(self._slots, self.size.width, self.size.height // 4 - 1)
+        head = queue_heading([*self._turns.values()], paused=queued.paused(), refused=self._refused)
+        self.query_one("#heading", Lines).show([head, *rows])
 
     def row(self, key: str, columns: int) -> Row:
         return queue_row(self._turns[key], columns)
