@@ -85,12 +85,13 @@ async def test_the_order_on_each_gpu_has_a_time_only_where_the_run_has_an_eta(ma
             " GPU 1       free  next 0a11, 0b22",
             " GPU 2       ● b7f3a1-live, ETA 23m  next 0b22",
             " GPU 3       ● b7f3a1-live, ETA 23m",
+            " CPU         free",
         ]
         make.running(eta=None).write(run.state)
         await user(lambda: "ETA" not in lines(user, "#heading"))
     async with make.open(size=(60, 12)) as user:
         await user("Q", "QueueScreen", lambda: user.one("LineTable").keys)
-        assert lines(user, "#heading").splitlines()[1:] == [" GPU 0       free  next 0a11", " 3 more"]
+        assert lines(user, "#heading").splitlines()[1:] == [" GPU 0       free  next 0a11", " 4 more"]
 
 
 async def test_the_queue_is_reached_from_the_list_and_changed_there(make):
@@ -111,9 +112,10 @@ async def test_the_queue_is_reached_from_the_list_and_changed_there(make):
         await user("asterisk", queued.paused, lambda: "paused" in lines(user, "#heading"), "escape", "RunsScreen")
         await user(lambda: "preset toy-cpu" in table.keys)
         table.move_to("preset toy-cpu")  # a launch is queued instead of started
-        await user("enter", "LaunchScreen", lambda: user.screen.plan.subject is not None, "Q", "RunsScreen")
+        await user("enter", "LaunchScreen", lambda: user.screen.plan.subject is not None)
+        await user("Q", lambda: user.message.startswith(f"Queued {ids()[-1]}"), "RunsScreen")  # before it goes out
         entry = queued.entries()[-1]
-        assert entry.name == "toy-cpu" and entry.needs == 0 and user.message.startswith(f"Queued {entry.id}")
+        assert entry.name == "toy-cpu" and entry.needs == 0
 
 
 async def test_a_page_that_only_watches_changes_nothing(make):

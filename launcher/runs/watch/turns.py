@@ -133,8 +133,8 @@ def slots(seen: Seen, queue: Sequence[Turn]) -> Iterator[Slot]:
         held = machine.held.get(_ALL) or machine.held.get(gpu)
         follow = tuple(turn.entry.id for turn in queue if gpu in machine.numbered(turn.gpus))
         yield Slot(f"GPU {gpu}", _states(seen, [held.run] if held else []), follow, None if held else user)
-    if follow := tuple(turn.entry.id for turn in queue if turn.on_cpu):
-        yield Slot("CPU", _states(seen, machine.on_cpu), follow)
+    if not all(turn.entry.needs for turn in queue):
+        yield Slot("CPU", _states(seen, machine.on_cpu), tuple(turn.entry.id for turn in queue if turn.on_cpu))
 
 
 def _states(seen: Seen, runs: Iterable[str]) -> dict[str, RunState]:
