@@ -6,7 +6,7 @@ failures.json       errors inside the supervisor, with tracebacks
 events.jsonl        phase changes, rises and releases of flags, user actions, exits (append)
 gpu.jsonl           samples of the machine (append, thinned)
 note.json           the user's note, with tags
-control/            requests to the supervisor
+control/ waits      requests to the supervisor; a demo waits for a key
 attempts/N/         launch.json, console.log, metrics.jsonl, steps.jsonl, exit.json, ray.json, shared.json; ray_token
                     during the run; spans/ with each process's work over time
 checkpoints/ samples/
