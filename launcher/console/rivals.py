@@ -123,6 +123,9 @@ def _ranked(case: "_Case", symptom: Symptom, found: Diagnosis) -> Diagnosis:
     )
 
 
+_HOST = ("load", "cores")  # of the host in its last samples
+
+
 class _Case(Case):
     """One failure, with the log for its clues."""
 
@@ -135,6 +138,8 @@ class _Case(Case):
             top, _, rest = error.calls[-1].partition("/")
             words["asking"] = top.partition(":")[0] or rest.rpartition("/")[2]
         words |= {f"version.{name}": version for name, version in log.facts.versions.items()}
+        if log.machine is not None and (host := log.machine.memory) is not None:
+            words |= {f"host.{name}": str(value) for name in _HOST if (value := getattr(host, name)) is not None}
         words |= {"device": log.facts.device.rpartition(" ")[2] or "nvidia", "ranks": str(self._ranks())}
         super().__init__({**log.facts.metrics, **words}, log.facts.given, verl=log.framework is None)
         self._lines = list(log.facts.kept)

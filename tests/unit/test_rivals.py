@@ -8,6 +8,8 @@ from console_logs import DATA, diagnosis_of
 
 from launcher.console.causes import catalogue
 from launcher.console.rivals import symptoms
+from launcher.record.attempt import MachineEnd
+from launcher.record.machine import HostSample
 
 ROWS: list[dict[str, Any]] = tomllib.loads((DATA / "rivals.toml").read_text("utf-8"))["rows"]
 PACKAGES = "/opt/venv/lib/python3.12/site-packages"
@@ -30,7 +32,9 @@ def console(row: dict[str, Any]) -> str:
 @pytest.mark.parametrize("row", ROWS, ids=[f"{number}-{row['cause']}" for number, row in enumerate(ROWS)])
 def test_a_rival_leads_on_its_console(row: dict[str, Any]) -> None:
     versions = row.get("versions", {})
-    found = diagnosis_of(console(row), exit_code=None if row.get("open") else 1, versions=versions)
+    machine = MachineEnd(memory=HostSample(**row.get("host", {})))
+    code = None if row.get("open") else 1
+    found = diagnosis_of(console(row), exit_code=code, versions=versions, machine=machine)
     assert (found.cause == row["cause"] or row.get("title")) and row.get("title", "") in found.title, found
     leading = found.rivals[0]
     assert leading.supports and not leading.excluded_by and found.fixes
