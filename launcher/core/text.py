@@ -19,7 +19,7 @@ _CONTROL = re.compile(
 
 # Signs and their substitutes where a terminal or a locale lacks them; both one cell wide.
 _SIGNS = "●◆▲✖·○■✔◇★ ↑↓→←❯ …–—−×÷≥≤°²Δ │┊─╌━╸▔ ╭╮╰╯ ▌▐▊▎ ▓▒░ ▁▂▃▄▅▆▇█"
-_PLAIN = "*i!X.o#+o* ^v><> ~---x/>< 2d |:--=-- ++++ |||| #%. __.--==#"
+_PLAIN = "*i!X.o#+o* ^v><> ~---x/>< 2d |:--=-- ++++ |||| =:. __.--==#"
 ASCII = {sign: plain for sign, plain in zip(_SIGNS, _PLAIN, strict=True) if sign != " "}
 
 _WORD = 4  # minimum letters of a word searched inside names and meanings
