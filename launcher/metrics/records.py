@@ -7,6 +7,8 @@ from typing import Any
 
 import orjson
 
+from launcher.metrics.scores import ScoreCounts
+
 LARGEST_STEP = 2**31 - 1  # the largest that the series store can hold
 
 _LARGEST_FILE = 2**62  # bytes
@@ -26,18 +28,20 @@ class StepRecord:
     """All metrics of one training step (or of the validation before it, step 0).
 
     `t`: unix time when the step was read. `log_offset`: byte offset of its line in console.log, None if only veRL's
-    file logger has it. `data`: floats, including nan and inf.
+    file logger has it. `data`: floats, including nan and inf. `scores`: of the responses, if they were counted.
     """
 
     step: int
     t: float
     log_offset: int | None
     data: dict[str, float]
+    scores: ScoreCounts | None = None
 
     def to_line(self) -> bytes:
         """The record as one line of steps.jsonl, newline included."""
+        scores = {} if self.scores is None else {"scores": self.scores}
         return orjson.dumps(
-            {"step": self.step, "t": self.t, "log_offset": self.log_offset, "data": jsonable(self.data)},
+            {"step": self.step, "t": self.t, "log_offset": self.log_offset, "data": jsonable(self.data), **scores},
             option=orjson.OPT_APPEND_NEWLINE,
         )
 
@@ -53,6 +57,7 @@ class StepRecord:
             t=float_of(t) if isinstance(t, (int, float)) else 0.0,
             log_offset=offset if isinstance(offset, int) and 0 <= offset <= _LARGEST_FILE else None,
             data=read_metrics(record.get("data")),
+            scores=ScoreCounts.read(record.get("scores")),
         )
 
 

@@ -14,6 +14,7 @@ from launcher.console.lines import LineSplitter
 from launcher.core.errors import UserError
 from launcher.core.tail import LineTail, Tail
 from launcher.metrics.records import StepRecord
+from launcher.metrics.scores import ScoreCounts
 from launcher.metrics.store import SeriesStore
 from launcher.record.events import Event
 from launcher.record.info import RunInfo
@@ -43,6 +44,7 @@ class RunReader:
     """Follows one run. `poll` reads new data and returns the changed parts; nothing else reads the disk.
 
     `state`: from `launcher.record.state.current`, with the duration of an ended run. `series`: all attempts joined.
+    `scores`: of the responses per step, where the supervisor counted them.
     `parent`: the steps of the forked run, including inherited ones. `machine`: samples of gpu.jsonl. `log`: clean lines
     of the newest console. `events` and `log` are the newest ones; `event_count` and `log_count` include dropped ones.
     `explanation`: why the run failed or what its errors mean, after a call of `explain`. `refusals`: actions that the
@@ -58,6 +60,7 @@ class RunReader:
         self._current: RunState | None = None
         self._numbering = STEPS
         self.series = SeriesStore()
+        self.scores: dict[int, ScoreCounts] = {}
         self.events: deque[Event] = deque(maxlen=_EVENTS)
         self.event_count = 0
         self.machine = MachineHistory()
@@ -198,8 +201,8 @@ class RunReader:
         if self.parent is not None and self._parent_steps is not None:
             if self._parent_steps.attempt is None:  # not read yet: a fork continues its own parent's steps
                 self.parent.add_all(inherited_steps(self._parent_steps.run), 0)
-            _take(self._parent_steps, self.parent)
-        return _take(self._steps, self.series, self._numbering)
+            _take(self._parent_steps, self.parent, {})
+        return _take(self._steps, self.series, self.scores, self._numbering)
 
     def _read_log(self) -> bool:
         attempt = self._steps.attempt
@@ -224,14 +227,19 @@ class RunReader:
         return self.log_count != before
 
 
-def _take(tail: StepTail, store: SeriesStore, numbering: Numbering = STEPS) -> bool:
-    """Adds the new steps to the store; returns whether there were any."""
+def _take(tail: StepTail, store: SeriesStore, scores: dict[int, ScoreCounts], numbering: Numbering = STEPS) -> bool:
+    """Adds the new steps to the store, and their scores; returns whether there were any."""
     fresh = False
     for attempt, lines in tail.read():
         records = [record for line in lines if (record := StepRecord.from_line(line)) is not None]
         for record in records if numbering.every != 1 else ():
             record.step = numbering.step(record.step)
         store.add_all(records, attempt)
+        for record in records:
+            if record.scores is not None:
+                scores[record.step] = record.scores
+            else:  # a resumed attempt may repeat the step
+                scores.pop(record.step, None)
         fresh = fresh or bool(records)
     return fresh
 

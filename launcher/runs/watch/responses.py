@@ -15,6 +15,7 @@ from launcher.core.text import clean
 from launcher.metrics.host import PREFIX as OF_MACHINE
 from launcher.metrics.records import StepRecord, float_of, is_step, parse_object
 from launcher.metrics.responses import PREFIX, ResponseFigures
+from launcher.metrics.scores import ScoreCounts
 from launcher.record.layout import AttemptDir, RunDir
 
 LARGEST = 1 << 25  # bytes read of one file
@@ -111,14 +112,18 @@ def _rows(lines: list[bytes]) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
 
 
 def _sample(row: Mapping[str, Any]) -> Sample:
-    score = row.get("score")
     return Sample(
         _text(row.get("input")),
         _text(row.get("output")),
         _text(row.get("gts")),
-        float_of(score) if isinstance(score, (int, float)) else float("nan"),
+        _score(row),
         tuple(f"{_text(key)} {_text(value)}" for key, value in row.items() if key not in _KNOWN),
     )
+
+
+def _score(row: Mapping[str, Any]) -> float:
+    score = row.get("score")
+    return float_of(score) if isinstance(score, (int, float)) else float("nan")
 
 
 def _text(value: Any) -> str:
@@ -138,8 +143,15 @@ _SHARE = 0.01  # share of one core
 _AHEAD = 2.0  # seconds of it that may be spent in advance: steps may come in a burst
 
 
+def counted_scores(dump: Dump) -> ScoreCounts | None:
+    """The scores of a dump, counted as `ToldByResponses` counts them; None without any, or if it cannot be read."""
+    with contextlib.suppress(OSError):
+        return ScoreCounts.of(map(_score, rows(dump, _MOST)))
+    return None
+
+
 class ToldByResponses:
-    """Adds `responses/...` to the steps of an attempt, in order, within 1 % of one core.
+    """Adds `responses/...` and `scores` to the steps of an attempt, in order, within 1 % of one core.
 
     Metrics already in the attempt's steps.jsonl are reused. A step has none if its dump is unreadable or the time is
     used up; an incomplete dump counts with its complete lines.
@@ -152,7 +164,7 @@ class ToldByResponses:
         self._since, self._spent = time.monotonic(), 0.0
 
     def add(self, record: StepRecord) -> None:
-        """Adds the metrics of one step."""
+        """Adds the metrics and scores of one step."""
         if (known := self._recorded.get(record.step)) is not None:
             record.data |= known
         elif self._guard is not None and self._spent <= _SHARE * (time.monotonic() - self._since) + _AHEAD:
@@ -160,7 +172,9 @@ class ToldByResponses:
             dump = Dump("rollout", record.step, self._run.rollouts / f"{record.step}.jsonl")
             with self._guard("responses"), contextlib.suppress(OSError):
                 if dump.path.is_file():
-                    record.data |= self._figures.of(rows(dump, _MOST))
+                    found = rows(dump, _MOST)
+                    record.scores = ScoreCounts.of(map(_score, found))
+                    record.data |= self._figures.of(found)
             self._spent += time.thread_time() - before
 
     @cached_property
