@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pilots import words
 
-from launcher.runs.watch.responses import Sample
+from launcher.metrics.scores import ScoreCounts
+from launcher.record.layout import RunDir
+from launcher.runs.watch.responses import Dump, Sample, ToldByResponses
+from tui.kit.drawing.glyphs import to_ascii
 from tui.kit.drawing.rows import fold, width
 from tui.pages.samples.sample_rows import ORDERS, about, ordered, sample_page, score_course, score_row
+from tui.pages.samples.score_strip import score_strip
 from tui.pages.samples.word_diff import compare, flow, plain
 
 DATA = Path(__file__).parent.parent / "data" / "samples"
@@ -43,6 +48,26 @@ def asked(make):
         ]
         (path / "samples" / kind).mkdir(parents=True, exist_ok=True)
         (path / "samples" / kind / f"{step}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture
+def learning(make):
+    """Real responses at 62 steps, ever more of them from the end of the toy run; two validations."""
+    first, last = ((DATA / "rollout" / f"{step}.jsonl").read_text().splitlines(True) for step in (1, 60))
+    records = make.recorded(62)
+    path = make.run(attempts=[records])
+    run = RunDir(path)
+    shutil.copytree(DATA / "validation", run.validations)
+    (run.validations / "20.jsonl").write_text("".join(last))
+    run.rollouts.mkdir()
+    for step in range(1, 63):
+        late = len(first) * step // 62
+        (run.rollouts / f"{step}.jsonl").write_text("".join([*last[:late], *first[late:]]))
+    told = ToldByResponses(run, run.attempt(1), lambda part: nullcontext())
+    for record in records[20:]:  # the first are as an earlier ppo-tui wrote them
+        told.add(record)
+    run.attempt(1).steps.write_bytes(b"".join(record.to_line() for record in records))
     return path
 
 
@@ -174,8 +199,78 @@ def test_orders_keep_every_sample_and_scores_of_a_step_are_one_line():
     assert score_course([0.0]) == [] and words([score_course([0, 0.5, float("nan"), 1])]) == "  score ▁▄█ 0 to 1"
 
 
-def test_looks(shot, make, run):
-    assert shot(make.app(run), "s", "...", "left", "...", "o", "...", "down", "...")
+async def test_the_scores_of_all_steps_are_shades(make, learning):
+    async with make.open(learning) as user:
+        await press(user, "s")
+        rows = user.drawn("#samples-state").splitlines()
+        ones, zeros, axis = rows[-4:-1]
+        assert ones.startswith("  score 1 ▒") and ones.endswith("█") and zeros.startswith("  score 0 █")
+        assert len(ones) == 10 + 62 and axis.index("↑") == 10 + 61 and user.one("ResponseTable").size.height >= 8
+        assert sorted(user.screen.reader.scores) == list(range(20, 63))
+        await press(user, *["left"] * 31)
+        assert user.drawn("#samples-state").splitlines()[-2].index("↑") == 10 + 30
+        for size, found in (((120, 36), True), ((160, 48), True), ((20, 5), False), ((80, 24), True)):
+            await user.resize_terminal(*size)
+            await user("...")
+            assert ("↑" in user.drawn("#samples-state")) == found, size
+            assert not found or user.one("ResponseTable").size.height >= 8, size
+        await press(user, "tab")
+        seen = user.drawn("#samples-state").splitlines()
+        assert "validation of step 20" in seen[0] and seen[-2].startswith("     step 10")
+        late = [RunDir(learning).validations / f"{step}.jsonl" for step in (30, 40)]
+        late[0].write_text('{"output": "", "score": 0.5}\n{"outp')  # still being written
+        await user(lambda: len(user.screen.dumps) == 65, "...")
+        shutil.copy(DATA / "rollout" / "60.jsonl", late[0])
+        late[1].touch()
+        await user(lambda: len(user.screen.dumps) == 66, "...")
+        assert user.screen._known(Dump("validation", 30, late[0])) == (
+            True,
+            user.screen._known(user.screen.dumps[59])[1],
+        )
+        steps = learning / "attempts/1/steps.jsonl"
+        recorded = [user.screen._known(dump)[1] for dump in user.screen.dumps[:62]]
+        steps.write_text("".join(line.partition(',"scores"')[0] + "}\n" for line in steps.open()))
+    async with make.open(learning) as user:
+        await press(user, "s")
+        assert not user.screen.reader.scores
+        assert [user.screen._known(dump)[1] for dump in user.screen.dumps[:62]] == recorded
+        assert user.drawn("#samples-state").splitlines() == rows
+
+
+def test_shades_of_other_scores_and_of_many_steps():
+    def told(steps, columns=80, room=9, waiting=0):
+        found = [(step, ScoreCounts.of(scores)) for step, scores in enumerate(steps)]
+        return words(score_strip(found, 0, columns, room, waiting)).splitlines()
+
+    parts = [[0, 0.3, 0.7, 1], [0, 0.3, 0.3, 0.3], [math.nan], [0.7]]
+    shades = ["▓" * 6, "█" * 12 + " " * 6 + "█" * 6, "▓" * 12, "0  ↑" + " " * 19 + "3  ░ >0 ▒ 10 ▓ 25 █ 50 %"]
+    assert [line[10:].rstrip() for line in told(parts, room=4)] == shades
+    assert [len(told(parts, room=room)) for room in (3, 4, 5, 8, 16)] == [0, 4, 5, 8, 13]
+    assert [line[:9].strip() for line in told([[-2, 3], [5]])] == ["5", "", "", "", "-2", "step"]
+    assert told([[-2]] * 2)[0].startswith("       -2 █") and told([[1]], 80) == told([[1]] * 3, 20) == []
+    assert (
+        "15 steps per column" in told([[1, 2]] * 1000)[-1]
+        and "21 steps to count" in told([[1], []] * 40, 80, 9, 21)[-1]
+    )
+    assert len(set(to_ascii("░▒▓█"))) == 4
+
+
+@given(st.lists(st.lists(st.floats(), max_size=4), max_size=90), st.integers(1, 200), st.integers(-8, 20))
+def test_any_scores_have_shades(steps, columns, room):
+    found = [(step, ScoreCounts.of(scores)) for step, scores in enumerate(steps)]
+    rows = score_strip(found, len(steps) // 2, columns, room, 0)
+    assert len(rows) <= max(room, 0) and all(width(row) < columns for row in rows)
+    shades = [words([row])[10:] for row in rows[:-1]]
+    assert not rows or any(set(shade) & set("░▒▓█") for shade in shades)
+    if rows and len(steps) <= columns - 11:
+        cells = min((columns - 11) // len(steps), 6)
+        blank = [not any(shade[step * cells : (step + 1) * cells].strip() for shade in shades) for step, _ in found]
+        assert blank == [counts is None for _, counts in found]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+def test_looks(shot, make, learning, size):
+    assert shot(make.app(learning), "s", "...", "left", "...", "o", "...", "down", "...", size=size)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48)])

@@ -25,7 +25,7 @@ LEGENDS: Mapping[str, Sequence[LegendEntry]] = {
     "Runs": [(f"{sign} {state}", role, "") for state, (sign, role) in STATES.items()],
     "Samples": [(word, "text", meaning) for word, meaning in legend()],
     "Stages": [(f"{sign} {name}", role, STAGES[name].words) for name, (sign, role) in glyphs.signs("stage").items()],
-    **{title: [(sign, *entry) for sign, entry in _LEGEND[title].items()] for title in ("Charts", "Memory")},
+    **{title: [(sign, *entry) for sign, entry in _LEGEND[title].items()] for title in ("Charts", "Memory", "Scores")},
 }
 _KEYS, _SIGNS = 15, 18  # columns in which the words of the two parts begin
 _ITEM = 3  # columns before the words of an item

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from launcher.core.format import counted, number
+from launcher.metrics.scores import part_of
 from launcher.runs.watch.responses import Dump, Sample
 from tui.kit.drawing.glyphs import ARROW, SPARK
 from tui.kit.drawing.rows import Row, fit, fold, paragraph, width
@@ -111,9 +112,7 @@ def score_row(samples: Sequence[Sample], columns: int) -> Row:
     else:
         low, high = scores[0], scores[-1]
         cells = max(min(columns - 50, 40), 8)
-        half = high / 2 - low / 2 or 1.0  # the distance of two huge scores is not finite
-        share = [min(int((score / 2 - low / 2) / half * cells), cells - 1) for score in scores]
-        heights = Counter(share)
+        heights = Counter(part_of(score, low, high, cells) for score in scores)
         most = max(heights.values())
         row += [(f"{number(low)} ", "title")]
         row.append(("".join(_bar(heights[cell], most) for cell in range(cells)), "curve"))

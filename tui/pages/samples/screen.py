@@ -2,13 +2,15 @@
 
 import asyncio
 from functools import partial
+from pathlib import Path
 
 from textual import work
 from textual.app import ComposeResult
 from textual.widgets import Input
 
 from launcher.core.text import clean
-from launcher.runs.watch.responses import Dump, Sample, dumps, read, stamp
+from launcher.metrics.scores import ScoreCounts
+from launcher.runs.watch.responses import Dump, Sample, counted_scores, dumps, read, stamp
 from tui.kit.drawing.rows import Row, paragraph
 from tui.kit.keys import KEYS
 from tui.kit.list_page import ListPage
@@ -31,6 +33,7 @@ from tui.pages.samples.sample_rows import (
     sample_row,
     score_row,
 )
+from tui.pages.samples.score_strip import score_strip
 
 PURPOSE = "The responses of each step with their scores. Reading them reveals reward hacking and collapse."
 _NONE, _ELSEWHERE = "No samples yet: the first samples appear after the first step.", "An imported log has no samples."
@@ -39,7 +42,7 @@ _NONE, _ELSEWHERE = "No samples yet: the first samples appear after the first st
 class SamplesScreen(ListPage[None], RunPage):
     """One step's responses with their scores, the chosen one in full below. Opens on the newest step."""
 
-    LEGENDS = ("Samples",)
+    LEGENDS = ("Scores", "Samples")
     PAGE_NAME, ENTRY_NAME = "Samples", "Sample"
     BINDINGS = KEYS["samples"]
     AUTO_FOCUS = "ResponseTable"
@@ -55,6 +58,9 @@ class SamplesScreen(ListPage[None], RunPage):
         self.dump: Dump | None = None  # the displayed dump
         self.samples: list[Sample] = []
         self._cut = False
+        self._counted: dict[Path, tuple[bool, ScoreCounts | None]] = {}  # per dump, as `_known`
+        self._uncounted: list[tuple[Dump, bool]] = []  # and whether the dump is complete
+        self._counting = False
         self._stamp: tuple[int, ...] = ()
 
     def body(self) -> ComposeResult:
@@ -109,6 +115,7 @@ class SamplesScreen(ListPage[None], RunPage):
         step = self.dump.step if self.dump else 0
         found = self._of_kind()
         self._open(next((dump for dump in reversed(found) if dump.step <= step), found[0] if found else None))
+        self._count()
 
     def action_order(self) -> None:
         self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
@@ -142,7 +149,7 @@ class SamplesScreen(ListPage[None], RunPage):
 
     def poll(self) -> None:
         now = stamp(self.reader.dir)
-        if now != self._stamp:
+        if fresh := now != self._stamp:
             self._stamp, self.dumps = now, dumps(self.reader.dir)
         if self.dump is None and self.dumps:
             self.kind = self.kind if self._of_kind() else self.dumps[0].kind
@@ -150,6 +157,8 @@ class SamplesScreen(ListPage[None], RunPage):
             self.query_one(HeaderLine).follow(self.reader)
         else:
             self.show()
+        if fresh:
+            self._count()
 
     def _open(self, dump: Dump | None) -> None:
         self.dump = dump
@@ -164,6 +173,28 @@ class SamplesScreen(ListPage[None], RunPage):
             self.samples, self._cut = [], False
             self.notify(clean(str(error)), severity="error", markup=False)
         self._list()
+
+    def _count(self) -> None:
+        """Counts the scores that the supervisor did not count, newest first. The newest dump may be incomplete."""
+        found = self._of_kind()
+        self._uncounted = [(dump, dump != found[-1]) for dump in found if not self._known(dump)[0]]
+        if self._uncounted and not self._counting:
+            self._counting = True
+            self.in_worker(self._count_all, "count")
+
+    async def _count_all(self) -> None:
+        try:
+            while self._uncounted:
+                dump, complete = self._uncounted.pop()
+                self._counted[dump.path] = complete, await asyncio.to_thread(counted_scores, dump)
+        finally:
+            self._counting = False
+        self.show_body()
+
+    def _known(self, dump: Dump) -> tuple[bool, ScoreCounts | None]:
+        """Whether the scores of a dump are complete, and the scores."""
+        recorded = self.reader.scores.get(dump.step) if dump.kind == "rollout" else None
+        return (True, recorded) if recorded else self._counted.get(dump.path, (False, None))
 
     def _list(self) -> None:
         places = matching(self.samples, ordered(self.samples, self.order), self.word)
@@ -189,4 +220,8 @@ class SamplesScreen(ListPage[None], RunPage):
         rows = [row, score_row(self.samples, self.size.width)]
         if self.kind == "rollout" and (told := figures_row(self.reader.series, self.dump.step)):
             rows.append(told)
+        steps, (columns, height) = [(dump.step, self._known(dump)[1]) for dump in self._of_kind()], self.size
+        strip = score_strip(steps, self.dump.step, columns, height // 2 - 8, len(self._uncounted))
+        self.set_class(bool(strip), "-strip")
+        rows += strip
         self.query_one("#samples-state", Lines).show([*rows, sample_heading()])
