@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _BEST, _STEP, _TIME, _STARTED, _LAST = "best", "step", "time", "started", "last"
 _CELLS = {_BEST: 6, _STEP: 9, "curve": 8, _TIME: 7, _STARTED: 13, _LAST: 6}  # of columns that a narrow list lacks
-_LONG_NAME = 27  # cells of a name; a third of the columns if that is more
+_LONG_NAME = 26  # cells of a name; a third of the columns if that is more
 _STATE, _VERDICT, _NARROW_VERDICT = 11, 12, 10  # widths of state and verdict
 _NARROW = 60  # columns below which the verdict is narrow, and columns of the other parts
 _CURVE, _MOST_CURVE = 8, 47
