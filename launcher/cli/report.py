@@ -37,14 +37,12 @@ from launcher.record.json import SCHEMA
 from launcher.record.layout import RunDir
 from launcher.record.levels import OK
 from launcher.record.note import RunNote, read_note
-from launcher.record.numbering import Numbering
-from launcher.record.numbering import shown as shown_steps
 from launcher.record.process import processes_of_runs
 from launcher.record.state import RunState, current
 from launcher.runs.watch.check_words import coverage, phase_word, sentence, shown, state_word
 
 if TYPE_CHECKING:
-    from launcher.health.checklist import Checklist
+    from launcher.runs.judge.run_checklist import Judged
     from launcher.runs.watch.log import Log
 
 _OTHERS = 4  # metrics that are shown of a step without main ones
@@ -303,47 +301,38 @@ def health(
 ) -> None:
     """Judge the health of a run or a log. Prints the verdict, then the rules that flag it."""
     from launcher.runs.judge.run_checklist import judged
-    from launcher.runs.watch.steps import numbering_of
 
     origin = resolved(source, names, every=every)
-    numbering = numbering_of(origin)
     if case or ask:
         put_case(origin, config or [], health=True, ask=ask, yes=yes, json=json)
         return
     result = judged(origin, config or [], shown_progress())
-    checklist, changes = result.checklist, [shown_steps(change, numbering) for change in result.changes]
-    checks = [shown_steps(check, numbering) for check in checklist.checks()]
+    checks, unit = result.checks, result.numbering.unit
     if put_without_step(origin, json, judged=any(check.level >= OK for check in checks)):
         return
     up = [check for check in checks if check.on]
     if json:
-        _put_judged(origin, checklist, checks, changes, numbering)
+        _put_judged(origin, result, checks)
         return
     state = current(origin) if isinstance(origin, RunDir) else None  # a requested stop is not a failure
-    put(sentence(checklist, state.outcome or state.state if state else None))
-    _put_flags(origin, checks, numbering)
+    put(sentence(result.checklist, state.outcome or state.state if state else None))
+    _put_flags(origin, checks, unit)
     others = [check for check in checks if not check.on]
     if whole:
         put_table([(check.level.words, check.rule, f"{check.name}: {check.message}") for check in others])
     else:
         kind = "other rule" if up else "rule"
         say(f"{counted(len(others), kind)}: --all lists them, --events what happened")
-    _put_changes(changes if events else (), numbering.unit)
+    _put_changes(result.changes if events else (), unit)
 
 
-def _put_judged(
-    origin: "RunDir | Log",
-    checklist: "Checklist",
-    checks: Sequence[Check],
-    changes: Sequence[LevelChange],
-    of: Numbering,
-) -> None:
+def _put_judged(origin: "RunDir | Log", result: "Judged", checks: Sequence[Check]) -> None:
     """Prints the changes, then the verdict with all rules, as JSON."""
-    for change in changes:
-        put_json(of.json(change.to_json()))
+    for change in result.changes:
+        put_json(result.numbering.json(change.to_json()))
     rules = {check.rule: str(check.level) for check in checks}
-    rows = of.json(_with_trials(origin, checks))
-    put_json({"verdict": str(checklist.verdict), "rules": rules, "checks": rows})
+    rows = result.numbering.json(_with_trials(origin, checks))
+    put_json({"verdict": str(result.checklist.verdict), "rules": rules, "checks": rows})
 
 
 def _put_changes(changes: Sequence[LevelChange], unit: str) -> None:
@@ -352,7 +341,7 @@ def _put_changes(changes: Sequence[LevelChange], unit: str) -> None:
         put(f"{unit} {change.step}: {change.rule} {levels}: {change.message}")
 
 
-def _put_flags(origin: "RunDir | Log", checks: Sequence[Check], numbering: Numbering) -> None:
+def _put_flags(origin: "RunDir | Log", checks: Sequence[Check], unit: str) -> None:
     """Prints the share of rules that apply to another framework's log, then the active flags."""
     from launcher.metrics.frameworks import described
     from launcher.runs.watch.parent import Parent
@@ -362,7 +351,6 @@ def _put_flags(origin: "RunDir | Log", checks: Sequence[Check], numbering: Numbe
     framework = origin.framework if not isinstance(origin, RunDir) else described(origin.read_info().framework)
     if framework is not None:
         put(coverage(framework, checks))
-    unit = numbering.unit
     put_problems(fixed_flag(parent, check) if parent else flag(check, None, unit=unit) for check in checks if check.on)
 
 

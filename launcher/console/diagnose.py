@@ -85,8 +85,7 @@ def _with_context(log: Evidence, diagnosis: Diagnosis, code: int | None) -> Diag
         fixes = tuple(fix for fix in fixes if not any(change.key[:4] != "env." for change in fix.changes))
     return replace(
         diagnosis,
-        title=log.in_steps(diagnosis.title),
-        meaning=log.in_steps(diagnosis.meaning) + left_out,
+        meaning=diagnosis.meaning + left_out,
         fixes=fixes,
         exit_code=code,
         senders=senders(diagnosis.cause, log.machine, watched=code is not None),

@@ -24,10 +24,10 @@ def finished(log: Evidence) -> Diagnosis:
     """The driver ended without an error, perhaps before the planned end."""
     title, meaning, fixes = "Finished", "The run reached its last step.", list[Fix]()
     if log.over:
-        title = f"Finished after step {log.step}"
+        title = f"Finished after {log.numbering.place(log.step or 0)}"
         meaning = "The log has the line that ends training, and no step after it."
     elif log.step is not None and log.total is not None and log.step < log.total:
-        title = f"Finished early at step {log.step} of {log.total}: the last epoch ended"
+        title = f"Finished early at {log.numbering.place(log.step)} of {log.total}: the last epoch ended"
         meaning = "The epochs have fewer steps than trainer.total_training_steps; veRL ends without a final validation."
         fixes = [Fix(changes=(MORE_EPOCHS,))]
     elif log.only_validates:
@@ -54,7 +54,7 @@ def finished(log: Evidence) -> Diagnosis:
 def stopped(log: Evidence, shown: Quote | None) -> Diagnosis:
     """A user or program stopped the run; `shown`: the line that shows it. Adds earlier errors."""
     fixes: list[Fix] = []
-    reached = f"after step {log.step}" if log.step else "before its first step"  # 0: validated only
+    reached = f"after {log.numbering.place(log.step)}" if log.step else "before its first step"  # 0: validated only
     meaning = f"The run was stopped {reached}."
     quotes = [shown]
     waits = waiting(log)
@@ -128,7 +128,7 @@ def running(log: Evidence, alive: bool | None) -> Diagnosis:
     quotes = [shown or log.quote("last")]
     if log.step is not None:
         of = f" of {log.total}" if log.total else ""
-        meaning += f" Step {log.step + 1}{of} was never printed."
+        meaning += f" {log.numbering.place(log.step + 1).capitalize()}{of} was never printed."
     elif log.ready:
         meaning += f" No step was printed{f' after step {log.resumed}, where it resumed' if log.resumed else ''}."
     meaning += _validation(log)
@@ -205,7 +205,8 @@ def unended(log: Evidence) -> Diagnosis:
     """The log of another framework shows no error; its endings are unknown."""
     meaning = "The log has no error, and no line that marks the end of the run."
     if log.step is not None:
-        meaning += f" Its last step is {log.step}{f' of {log.total}' if log.total else ''}."
+        of = f" of {log.total}" if log.total else ""
+        meaning += f" Its last {log.numbering.unit} is {log.numbering.step(log.step)}{of}."
     look = Fix(
         "check the exit code where the run was started, and look for killed processes (`dmesg | tail`)",
         when="if the run has ended",

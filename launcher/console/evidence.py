@@ -17,6 +17,7 @@ from launcher.console.tracebacks import Folders, Quote, Traceback, is_exception,
 from launcher.core.secrets import redact
 from launcher.metrics.frameworks import Framework
 from launcher.record.attempt import MachineEnd
+from launcher.record.numbering import STEPS, Numbering
 
 WRITERS, KEPT, CACHED = 4096, 200, 1024  # processes followed at a time, errors kept of the driver's end, texts
 _CHAIN = 3  # exceptions, each raised while the one before was handled
@@ -96,10 +97,11 @@ class Evidence:
         """Whether another framework printed the end of its training."""
         return self._form is not None and self._form.over
 
-    def in_steps(self, text: str) -> str:
-        """A text with step numbers instead of line numbers, as far as known."""
+    @property
+    def numbering(self) -> Numbering:
+        """The numbers of its steps."""
         counted = self._form.counted if self._form is not None else None
-        return text if counted is None else counted.numbering.text(text)
+        return STEPS if counted is None else counted.numbering
 
     def quote(self, mark: str) -> Quote | None:
         """The first line with a mark; for "step" and "progress" the last one; "last" is the last line."""

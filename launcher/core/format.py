@@ -49,11 +49,6 @@ def counted(count: float, noun: str, form: str = ",") -> str:
     return f"{count:{form}} {noun}{ending}"
 
 
-def steps(count: float) -> str:
-    """`1 step`, `5 steps`, `12k steps`."""
-    return f"{number(count)} step{'' if count == 1 else 's'}"
-
-
 def duration(seconds: float | None) -> str:
     """Formats seconds as `45s`, `3m 12s`, `2h 05m` or `3d 4h`; `–` if unknown."""
     if seconds is None or not math.isfinite(seconds):

@@ -84,7 +84,7 @@ class _Entry:
         except Exception as error:  # made only now
             message = self._failed(0, error)
         if state.level >= OK and self.judged < step:
-            message += f"; as of step {self.judged}"
+            message += f"; as of {rule.config.numbering.place(self.judged)}"
         groups = (next((key for key in group if key in logged), None) for group in rule.needs + rule.also)
         keys = tuple(dict.fromkeys(key for key in groups if key is not None))
         limits, reading = rule.limits, state.reading if state.level >= OK else None
@@ -138,14 +138,14 @@ class Checklist:
         framework: Framework | None = None,
         usual: Ranges | None = None,
     ) -> None:
-        self._config = RunConfig(config, framework, usual)
+        self.config = RunConfig(config, framework, usual)
         limits = read(settings)
-        self._signals = Signals(self._config)
-        self._known = Known(self._config)
+        self._signals = Signals(self.config)
+        self._known = Known(self.config)
         self._explained: Mapping[str, rivals.Explained] = {}  # the flags, as of the last change of one
         machine = ({"GPU": gpu_total_gb, "host": host_total_gb}, clock, vocabulary, validation_rows)
         self._entries = {
-            kind.id: _Entry(kind, Setup(self._config, limits[kind.id], self._signals, *machine)) for kind in ALL
+            kind.id: _Entry(kind, Setup(self.config, limits[kind.id], self._signals, *machine)) for kind in ALL
         }
         self._harmful = [entry for entry in self._entries.values() if entry.data.harm]
         self._others = [entry for entry in self._entries.values() if not entry.data.harm]
@@ -178,7 +178,7 @@ class Checklist:
             self._steps += 1
             self._known.see(data)
         self._checks = None
-        frame = Frame(step, self._steps, data, three_decimals, t, self._config.summed, self._config.shares)
+        frame = Frame(step, self._steps, data, three_decimals, t, self.config.summed, self.config.shares)
         self._signals.update(frame, training, others)
         changes = self._judge(self._harmful, frame, training)
         self._signals.harm = self._harm()
@@ -194,7 +194,7 @@ class Checklist:
         return [replace(each, cause=why.cause, lead=why.title) if why else each for each, why in found]
 
     def _explain(self) -> None:
-        if self._config.supervised:  # the causes apply to reinforcement learning
+        if self.config.supervised:  # the causes apply to reinforcement learning
             return
         states = {name: entry.state for name, entry in self._entries.items() if not entry.muted}
         on = {name: (each.level, each.since) for name, each in states.items() if each.level > OK}
@@ -254,12 +254,10 @@ class Checklist:
     def checks(self) -> list[Check]:
         """All rows, worst first."""
         if self._checks is None:
-            checks = {
-                name: entry.check(self._config, self._logged, self._step) for name, entry in self._entries.items()
-            }
+            checks = {name: entry.check(self.config, self._logged, self._step) for name, entry in self._entries.items()}
             for rule, why in self._explained.items():
                 head = why.cause or rule
-                own = fitting(self._explained[head].fixes, self._config, self._logged)
+                own = fitting(self._explained[head].fixes, self.config, self._logged)
                 checks[rule] = replace(
                     checks[rule], cause=why.cause, lead=why.lead, rivals=why.rivals, fixes=own or checks[head].fixes
                 )

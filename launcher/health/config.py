@@ -6,6 +6,7 @@ from collections.abc import ItemsView, Mapping
 from typing import Any
 
 from launcher.metrics.frameworks import Framework
+from launcher.record.numbering import STEPS
 from launcher.verl.config import ACTOR, BATCH, DYNAMIC, GPUS, MICRO, MINI, RESPONSE, N, Ranges, VerlConfig
 from launcher.verl.versions import step_contains
 
@@ -23,6 +24,8 @@ class RunConfig(VerlConfig):
         self.usual = usual or {}
         self.framework = framework
         """The run's framework, if not veRL."""
+        self.numbering = STEPS
+        """The numbers of its steps, as far as known."""
         self._keys = {key.lstrip("+"): value for key, value in (keys or {}).items()}
 
     def get(self, key: str, default: Any = None) -> Any:

@@ -17,7 +17,7 @@ class Known:
     """Settings, and the metrics of all steps so far."""
 
     def __init__(self, config: RunConfig) -> None:
-        self.verl = config.framework is None
+        self.config, self.verl = config, config.framework is None
         self.settings = {key: str(value) for key, value in config.items()}
         self.beyond: dict[str, tuple[bool, str]] = {}
         """Per setting with a usual range: whether it is the furthest above reported values, and the comparison."""

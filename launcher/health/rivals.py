@@ -68,7 +68,7 @@ class _Flag(Case):
 
     def __init__(self, rule: str, on: Flags, known: "Known", words: Mapping[str, str]) -> None:
         super().__init__(words, known.settings, verl=known.verl)
-        self.on, self.since, self.beyond = on, on[rule][1] or 0, known.beyond
+        self.on, self.since, self.known = on, on[rule][1] or 0, known
 
     def named(self, word: str) -> str:
         prefix, _, key = word.partition("/")
@@ -76,11 +76,11 @@ class _Flag(Case):
 
     def seen(self, kind: str, pattern: str) -> tuple[bool | None, Evidence]:
         if kind == "beyond":
-            holds, words = self.beyond.get(pattern, (None, pattern))
+            holds, words = self.known.beyond.get(pattern, (None, pattern))
             return holds, Evidence(words, name="setting")
         level, since = self.on.get(pattern, (OK, None))
         up = level >= WARN and (kind == "rule" or (since or 0) <= self.since + _SOON)
-        return up, Evidence(f"{pattern} {level} since step {since}", name="flag")
+        return up, Evidence(f"{pattern} {level} since {self.known.config.numbering.place(since or 0)}", name="flag")
 
 
 def explain(on: Flags, known: "Known") -> dict[str, Explained]:

@@ -1,13 +1,12 @@
 """The steps of a log without step numbers: the display of line numbers."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from launcher.core.format import number
 from launcher.record.json import Record
 
-_STEP, _STEPS = re.compile(r"\b([Ss]tep (?:is )?)(\d+)\b(?!\.\d| s\b)"), re.compile(r"\b(\d+) (more |good )?steps?\b")
 _NUMBERS = ("step", "since", "cleared")
 S = TypeVar("S")
 
@@ -34,21 +33,26 @@ class Numbering(Record):
         """The words for a step, as `step` returns it."""
         return f"{self.unit} {step}"
 
-    def text(self, text: str) -> str:
-        """A text of the health rules, which count each line as a step."""
-        if self.every == 1:
-            return text
-        text = _STEPS.sub(lambda found: self._count(int(found[1]), found[2] or ""), text)
-        return _STEP.sub(lambda found: f"{found[1].lower().replace('step', self.unit)}{self.step(int(found[2]))}", text)
+    def place(self, line: int) -> str:
+        """The words for a line: `step 120`; `logged line 12` while `every` is unknown."""
+        return self.at(self.step(line))
 
-    def _count(self, lines: int, kind: str) -> str:
-        count = lines * (self.every or 1)
-        return f"{count} {kind}{self.unit}{'' if count == 1 else 's'}"
+    def span(self, lines: float) -> float:
+        """The number of steps in so many lines; the lines themselves while `every` is unknown."""
+        return lines * (self.every or 1)
 
-    def displayed(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """The numbers and the message of a record, whose steps are lines, as they are displayed."""
-        found = {name: record[name] for name in (*_NUMBERS, "message") if isinstance(record.get(name), (int, str))}
-        return {name: self.text(each) if isinstance(each, str) else self.step(each) for name, each in found.items()}
+    def count(self, lines: float, kind: str = "") -> str:
+        """The words for so many lines: `120 steps`, `1 more step`, `12k steps`; `12 logged lines`."""
+        steps = self.span(lines)
+        return f"{number(steps)} {kind}{self.unit}{'' if steps == 1 else 's'}"
+
+    def displayed(self, record: Mapping[str, Any]) -> dict[str, int]:
+        """The numbers of a record, whose steps are lines, as they are displayed."""
+        return {name: self.step(line) for name in _NUMBERS if isinstance(line := record.get(name), int)}
+
+    def shown(self, record: S) -> S:
+        """A level change, a check or a run's state with its displayed steps."""
+        return replace(record, **self.displayed({name: getattr(record, name, None) for name in _NUMBERS}))  # type: ignore[type-var]
 
     def json(self, value: Any) -> Any:
         """JSON with null steps and additional lines, while `every` is unknown."""
@@ -67,11 +71,3 @@ class Numbering(Record):
 
 STEPS = Numbering()
 """For lines with step numbers."""
-
-
-def shown(record: S, numbering: Numbering) -> S:
-    """A record with its displayed steps: a level change, a check, a run's state."""
-    if numbering.every == 1:
-        return record
-    fields = {name: getattr(record, name, None) for name in (*_NUMBERS, "message")}
-    return replace(record, **numbering.displayed(fields))  # type: ignore[type-var]

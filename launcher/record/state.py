@@ -24,7 +24,7 @@ from launcher.record.check import Check, flags_of
 from launcher.record.damage import Failure, damage, later, schema_of
 from launcher.record.json import RARE, SCHEMA, Record
 from launcher.record.layout import RunDir
-from launcher.record.numbering import STEPS, Numbering, shown
+from launcher.record.numbering import STEPS, Numbering
 from launcher.record.process import ProcessId, run_processes, session_members
 from launcher.record.standstill import Standstill
 
@@ -151,8 +151,8 @@ class RunState(Record):
     @property
     def shown(self) -> "RunState":
         """The state with steps instead of logged lines, if known."""
-        checks = tuple(shown(check, self.numbering) for check in self.checks)
-        return dataclasses.replace(shown(self, self.numbering), checks=checks) if self.numbering.every != 1 else self
+        checks = tuple(map(self.numbering.shown, self.checks))
+        return dataclasses.replace(self.numbering.shown(self), checks=checks)
 
     @property
     def at(self) -> str:

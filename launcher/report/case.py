@@ -23,7 +23,6 @@ from launcher.preset.named import settings_in
 from launcher.preset.schema import BY_KEY
 from launcher.record.check import Check
 from launcher.record.layout import RunDir
-from launcher.record.numbering import shown
 from launcher.record.problem import Problem
 from launcher.report.case_lines import LONGEST, excerpt, folded
 from launcher.report.facts import Facts
@@ -36,7 +35,6 @@ from launcher.runs.watch.reader import ERRORS
 from launcher.runs.watch.responses import Sample, dumps, read
 from launcher.runs.watch.run_settings import lineage, shown_value
 from launcher.runs.watch.stalls import last_standstill, problem_of
-from launcher.runs.watch.steps import numbering_of
 from launcher.verl.defaults import NEWEST
 from launcher.verl.usual import usual_of
 
@@ -111,9 +109,8 @@ def case_of(
 
     Raises UserError for an unreadable source.
     """
-    facts, result, numbering = facts or Facts.read(source), judged(source, config), numbering_of(source)
-    checks = (shown(check, numbering) for check in result.checklist.checks())
-    flags = [check for check in checks if check.on and not check.muted][:_FLAGS]
+    facts, result = facts or Facts.read(source), judged(source, config)
+    flags = [check for check in result.checks if check.on and not check.muted][:_FLAGS]
     trouble, flagged = [*_trouble(facts)], [*_flagged(facts, flags)]
     about_flags = bool(flagged) and (health or not trouble)
     problems = [*flagged, *trouble] if about_flags else [*trouble, *flagged]
@@ -129,7 +126,7 @@ def case_of(
         "onset": onset,
         "columns": columns,
         "curves": _curves(facts, flags, columns),
-        "changes": [shown(change, numbering) for change in result.changes],
+        "changes": result.changes,
     }
     return _written(facts, values, "flags" if about_flags else "failure").fitted()
 

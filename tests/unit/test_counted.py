@@ -11,13 +11,14 @@ import pytest
 from tables import tabled
 
 from launcher.machine.targets import message
-from launcher.record.events import Note, read_kind
+from launcher.record.events import LevelChange, Note, read_kind
 from launcher.record.numbering import Numbering
 from launcher.record.state import current
 from launcher.runs.act.import_logs import import_logs
 from launcher.runs.watch.log import newest
 from launcher.runs.watch.reader import RunReader
 
+pytestmark = pytest.mark.usefixtures("home")
 ROW = "{{'loss': '0.1', 'reward': '{reward:.2f}', 'kl': '0.01', 'learning_rate': '1e-05', 'epoch': '{epoch:.4g}'}}\n"
 
 
@@ -38,11 +39,6 @@ def written(
     return path
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
-
-
 @tabled
 def test_the_steps_between_two_lines(
     steps: list[int], last: int, epochs: float, rate: list[float] | None, every: int, first: bool, tmp_path: Path
@@ -57,9 +53,8 @@ def test_the_steps_between_two_lines(
 def test_an_evaluation_between_the_lines_is_no_step(tmp_path: Path) -> None:
     path = written(tmp_path / "x.log", range(10, 101, 10), epochs=200, rate=(48.89, 2.045))
     lines = path.read_text().splitlines(keepends=True)
-    path.write_text(
-        "".join(line + "{'eval_reward': '0.5', 'epoch': '0.01'}\n" * (at % 3 == 0) for at, line in enumerate(lines))
-    )
+    judged = "{'eval_reward': '0.5', 'epoch': '0.01'}\n"
+    path.write_text("".join(line + judged * (at % 3 == 0) for at, line in enumerate(lines)))
 
     log = newest(str(path))
 
@@ -124,9 +119,22 @@ def test_unknown_steps_are_lines_and_given_ones_are_steps(in_process: Callable[.
     assert current(run).shown.at == "60/–"
 
 
-@tabled
-def test_texts_of_rules_are_in_steps(every: int, text: str, shown: str) -> None:
-    assert Numbering(every).text(text) == shown
+def test_the_messages_of_a_log_differ_only_in_the_words_for_steps(tmp_path: Path) -> None:
+    """Of a log with step numbers, with 10 steps per line, which its last line shows, and with unknown steps."""
+    found, numbered = [], "1%|▏| {}/120 [00:01<00:20, 1.00it/s]\r"
+    for every, bar, rate in ((1, numbered, None), (10, "", (600.0, 2.0)), (0, "", None)):
+        path = written(tmp_path / f"{every}.log", range(1, 121), rate=rate)
+        lines = path.read_text().replace(", 'epoch': '", ", 'step_time': '0.543', 'epoch': '").splitlines(keepends=True)
+        lines[29] = lines[29].replace("'0.01'", "'nan'")
+        lines[90:] = [line.replace("'1e-05'", "'0'") for line in lines[90:]]
+        path.write_text("".join(bar.format(at) + line for at, line in enumerate(lines, 1)))
+        run = import_logs([str(path)])[0]
+        texts = [each.message for each in (*read_kind(run.events, LevelChange), *current(run).checks)]
+        unit, factor = ("steps?", every) if every else ("logged lines?", 1)
+        steps = re.compile(rf"\b{unit} (\d+)\b(?!\.)|\b(\d+) (?:more )?{unit}\b")
+        found.append([steps.sub(lambda step, of=factor: f"{int(step[1] or step[2]) / of:g}", text) for text in texts])
+    assert found[0] == found[1] == found[2]
+    assert {"learning rate is 0 for 30", "non-finite at 30: actor/kl_loss"} <= {*found[0]}
 
 
 @pytest.mark.parametrize("logger", [False, True])
@@ -135,13 +143,7 @@ def test_the_policy_lines_of_skyrl_are_steps_only_without_its_console_logger(log
     at = "(skyrl_entrypoint pid=9) 2026-08-20 03:01:22.123 | INFO     | skyrl.train."
     lines = []
     for step in (41, 42, 43):
-        policy = {
-            "final_loss": 0.1,
-            "policy_entropy": step / 100,
-            "policy_lr": 1e-06,
-            "grad_norm": 0.5,
-            "policy_kl": 0.0,
-        }
+        policy = {"final_loss": 0.1, "policy_entropy": step / 100, "policy_lr": 1e-06, "grad_norm": 0.5, "policy_kl": 0}
         lines.append(f"{at}trainer:train:497 - {policy}")
         if logger:
             lines.append(f"{at}utils.tracking:log:189 - Step {step}: ")
@@ -155,8 +157,7 @@ def test_the_policy_lines_of_skyrl_are_steps_only_without_its_console_logger(log
 
     assert log.title == "SkyRL" and log.numbering == Numbering(1 if logger else 0)
     found = [(each.step, each.data["actor/entropy"], each.data["actor/lr"] > 0) for each in log.steps()]
-    steps = (41, 42, 43) if logger else (1, 2, 3)
-    assert found == [(step, entropy, not logger) for step, entropy in zip(steps, (0.41, 0.42, 0.43), strict=True)]
+    assert found == [((41 if logger else 1) + at, (41 + at) / 100, not logger) for at in range(3)]
 
 
 def test_a_log_whose_steps_are_unknown_has_logged_lines_everywhere(tmp_path: Path) -> None:
@@ -186,9 +187,8 @@ def test_a_log_whose_steps_are_unknown_has_logged_lines_everywhere(tmp_path: Pat
         assert text in (tmp_path / name).read_text()
     call("report", "one", "-o", str(tmp_path / "x.html"))
     assert "after 40 logged lines" in (tmp_path / "x.html").read_text()
-    assert message(
-        [{"run": "a", "name": "a", "kind": "exit", "state": "ended", "step": None, "line": 40, "error": ""}]
-    )[1].startswith("ended at logged line 40")
+    event = {"run": "a", "name": "a", "kind": "exit", "state": "ended", "step": None, "line": 40, "error": ""}
+    assert message([event])[1].startswith("ended at logged line 40")
 
 
 def test_steps_that_are_known_are_exported_and_compared(tmp_path: Path) -> None:

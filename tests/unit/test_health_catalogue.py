@@ -54,8 +54,8 @@ def test_a_figure_is_of_a_known_metric_an_estimate_of_its_model_and_limits_of_it
     assert figure.say or rule.message
     for text in (figure.say, rule.message, rule.aside):
         for _, name, spec, _ in Formatter().parse(text):
-            assert spec in (None, "", "%", "steps")
-            known = name is None or name in names or hasattr(metric, name)
+            assert spec in (None, "", "%", "step", "steps")
+            known = name is None or name.isdigit() or name in names or hasattr(metric, name)
             assert known or name in METRICS or hasattr(keys, str(name)), name
 
 

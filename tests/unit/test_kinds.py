@@ -119,7 +119,7 @@ def test_a_lasting_rise_of_the_loss_is_flagged_with_settings_of_the_training(tmp
 
     (flag,) = (check for check in found.checklist.checks() if check.on)
     assert (flag.rule, flag.name, flag.level) == ("LOSS-1", "Training loss", Level.WARN)
-    assert flag.message.startswith("loss 2.40 for 5 steps, ")
+    assert flag.message.startswith("loss 2.40 for 5 logged lines, ")
     assert [fix.text for fix in flag.fixes] == ["lower learning_rate"]
     assert 35 <= (flag.since or 0) <= 37
 

@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from launcher.core.format import counted, number
+from launcher.core.format import number
 from launcher.health.applies import REASONS
 from launcher.health.catalogue import families, rules
 from launcher.health.clauses import Clauses, Rung, worst
 from launcher.health.config import RunConfig
 from launcher.health.frame import Frame
-from launcher.health.metric import Metric
+from launcher.health.metric import AGO, Metric
 from launcher.health.settings import Limits
 from launcher.health.signals import Signals
 from launcher.health.state import LASTING, Reading
@@ -130,6 +130,21 @@ class Rule:
             return rungs
         return [*((levels.get(level, level), side, value) for level, side, value in rungs), *extremes(rungs)]
 
+    def warming(self, missing: int) -> Reading:
+        """The reading while `missing` more values are needed."""
+        return Reading(WARM, f"needs {self.config.numbering.count(missing, 'more ')}")
+
+    def reference(self, metric: Metric) -> Callable[[], str]:
+        """The words for a rise's reference value at this step: `usual 0.4`, `0.4 (first steps)`."""
+        low, past = metric.low, self.since(metric)
+        usual = metric.settled and low == metric.usual
+        return lambda: f"usual {number(low)}" if usual else f"{number(low)} ({past})"
+
+    def since(self, metric: Metric) -> str:
+        """The words for the past value that a metric is compared with, such as `first steps`."""
+        long = f"{number(self.config.numbering.span(AGO[0]))}-{self.config.numbering.count(AGO[1])} ago"
+        return "first steps" if math.isnan(metric.ago) else long
+
 
 _EXTREME = 100  # multiple of a CRITICAL limit above any healthy change
 _SOFTER: Mapping[tuple[bool, bool], Mapping[Level, Level]] = {  # by (change pays, known to be harmless)
@@ -162,26 +177,9 @@ def distinct(one: float, other: float) -> tuple[str, str]:
     return next((pair for pair in found if pair[0] != pair[1]), (number(one), number(other)))
 
 
-def reference(metric: Metric) -> Callable[[], str]:
-    """The words for a rise's reference value at this step: `usual 0.4`, `0.4 (first steps)`."""
-    low, past = metric.low, since(metric)
-    usual = metric.settled and low == metric.usual
-    return lambda: f"usual {number(low)}" if usual else f"{number(low)} ({past})"
-
-
-def since(metric: Metric) -> str:
-    """The words for the past value that a metric is compared with, such as `first steps`."""
-    return "first steps" if math.isnan(metric.ago) else "50-100 steps ago"
-
-
 def lasting(reading: Reading) -> Reading:
     """The reading of a rule that counts a duration: its message while the duration is below the limits."""
     reading.lasts = True
     if reading.raw <= OK and not reading.flag:
         reading.ending = LASTING
     return reading
-
-
-def warming(missing: int) -> Reading:
-    """The reading of a rule that needs `missing` more values."""
-    return Reading(WARM, f"needs {counted(missing, 'more step')}")

@@ -7,7 +7,7 @@ from launcher.core.format import number
 from launcher.health import keys
 from launcher.health.clauses import POSITIVE, Clause, Measure, Values, ladder, rungs, worst
 from launcher.health.frame import Frame
-from launcher.health.rules.base import Rule, Setup, reference, warming
+from launcher.health.rules.base import Rule, Setup
 from launcher.health.state import Reading
 from launcher.record.levels import CRITICAL, NOTICE, WARN
 
@@ -43,13 +43,13 @@ class CriticFit(Rule):
         if loss.count <= _WARM and x > _RISEN * loss.origin:
             self._own_limit = "risen"
         if loss.count < (needed := _BEGUN[self._own_limit]):
-            return warming(needed - loss.count)
-        usual, past = loss.low, reference(loss)
+            return self.warming(needed - loss.count)
+        usual, past = loss.low, self.reference(loss)
 
         def message(reading: Reading) -> str:
             if reading.level and reading.about(-1):
                 times = f"value loss {number(most)}× the squared range of rewards"
-                return f"{times}; in the first 3 steps; the reward has not risen since"
+                return f"{times}; in the first {self.config.numbering.count(3)}; the reward has not risen since"
             if loss.count <= _WARM or (reading.level and reading.about(0, 1)):
                 span = number(reward.span)
                 return f"value loss {number(loss.median(3))}, rewards differ by {span}; median of 3"

@@ -4,27 +4,17 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter, methodcaller
+from string import Formatter
 
-from launcher.core.format import number, steps
+from launcher.core.format import number
 from launcher.health.catalogue import Figure, RuleData
 from launcher.health.clauses import Clause, Measure, Rung, Values, ladder, worst
 from launcher.health.derived import keys_of
 from launcher.health.frame import Frame
 from launcher.health.metric import ROUNDING, Metric
-from launcher.health.rules.base import Rule, Setup, warming
+from launcher.health.rules.base import Rule, Setup
 from launcher.health.state import LASTING, Reading
 from launcher.record.levels import N_A, WARN
-
-
-class _Value(float):
-    """A value in a message: `{}` is a number, `{:%}` a share, `{:steps}` a number of steps."""
-
-    def __format__(self, spec: str) -> str:
-        x = float(self)
-        if spec == "steps":
-            return steps(x)
-        return f"{number(100 * x)} %" if spec else number(x)
-
 
 _ELSEWHERE = ("run", "waited", "unrewarded", "left")  # not on the scale of their metric
 
@@ -105,7 +95,7 @@ class Declared(Rule):
             lambda limits: [each.clause(x, limits, self) for each, x in grown],
         )
         if (missing := found[0][0].figure.after - first.count) > 0 and not (reading.raw or self.flag):
-            return warming(missing)
+            return self.warming(missing)
         if reading.raw or self.flag:
             reading.lasts = not reading.level and any(each.figure.take == "run" and x > 0 for each, x in found)
             reading.message = reading.words()
@@ -118,37 +108,48 @@ class Declared(Rule):
         return self.with_harm(reading, first.now)
 
     def _message(self, frame: Frame, found: _Values, judged: _Values, reading: Reading) -> str:
-        data, said, level, values = self.data, list[str](), reading.level, _Named(self, frame, found)
+        data, said, level, values = self.data, list[str](), reading.level, _Words(self, frame, found)
         every, bad = [each for each, _ in judged], list[_Compared]()
         blamed = [each for each in self._blamed if reading.flag and each in every] or every
         for (each, x), clause in zip(judged, reading.clauses, strict=True):
             lasts = each.figure.take == "run" and x > 0 and not level
             named = worst((clause,)) >= level if level else not data.message and each in blamed
             if each.figure.say and (lasts or named):
-                said.append(each.figure.say.format_map(values) + (LASTING if lasts and not reading.flag else ""))
+                said.append(values.format(each.figure.say) + (LASTING if lasts and not reading.flag else ""))
                 bad += [each] if level else []
         self._blamed = bad or self._blamed
         if said:
             return "; ".join(dict.fromkeys(said))
-        message, aside = data.message.format_map(values), data.aside.format_map(values)
+        message, aside = values.format(data.message), values.format(data.aside)
         return message if values.unknown else message + aside
 
 
-class _Named(dict[str, _Value]):
-    """Names for messages: figures by their limits, metrics by their names, estimates of the first figure."""
+class _Words(Formatter):
+    """Fills messages with figures by their limits, metrics by their names, and estimates of the first figure.
+
+    `{}` is a number, `{:%}` a share, `{:step}` a step, `{:steps}` a number of steps; `{5:steps}` is constant.
+    """
 
     def __init__(self, rule: Declared, frame: Frame, found: _Values) -> None:
-        super().__init__((each.figure.limit, _Value(x)) for each, x in found)
         self._rule, self._frame, self._first = rule, frame, found[0][0].metric
+        self._figures = {each.figure.limit: x for each, x in found}
         self.unknown = False  # whether the step lacks a requested value
 
-    def __missing__(self, name: str) -> _Value:
-        if not name.isupper():
-            return _Value(getattr(self._first, name))
-        keys = keys_of(name)
-        x = self._frame.get(keys) if keys else self._rule.signals.of(name).now
+    def get_value(self, key: int | str, args: object, kwargs: object) -> float:
+        if isinstance(key, int):
+            return key
+        if not key.isupper():
+            return self._figures.get(key, getattr(self._first, key, math.nan))
+        keys = keys_of(key)
+        x = self._frame.get(keys) if keys else self._rule.signals.of(key).now
         self.unknown = self.unknown or x is None
-        return _Value(math.nan if x is None else x)
+        return math.nan if x is None else x
+
+    def format_field(self, x: float, spec: str) -> str:
+        if spec.startswith("step"):
+            of = self._rule.config.numbering
+            return of.count(x) if spec == "steps" else of.place(int(x))
+        return f"{number(100 * x)} %" if spec else number(x)
 
 
 def declared(data: RuleData) -> type[Rule]:

@@ -3,11 +3,11 @@
 import math
 from collections.abc import Sequence
 
-from launcher.core.format import number, steps
+from launcher.core.format import number
 from launcher.health import keys
 from launcher.health.clauses import POSITIVE, Clause, Measure, Rung, Values, rungs
 from launcher.health.frame import Frame
-from launcher.health.rules.base import Rule, Setup, moved, reference, warming
+from launcher.health.rules.base import Rule, Setup, moved
 from launcher.health.state import Reading
 from launcher.record.levels import FLAGS, N_A, NOTICE, OK, SERIOUS, WARN
 
@@ -46,7 +46,7 @@ class EntropyCollapse(Rule):
         if impossible := _beyond(x, self.setup):
             return impossible
         if entropy.count < _FEWEST:
-            return warming(_FEWEST - entropy.count)
+            return self.warming(_FEWEST - entropy.count)
         now, count = entropy.then(0), entropy.count
         spans = _SPANS if count >= 8 else {count - 3: "ratio_5"}  # ratios to the first values
         falls = [(then, span, ratio) for span, ratio in spans.items() if (then := entropy.then(span)) > _NOTHING_LEFT]
@@ -56,10 +56,11 @@ class EntropyCollapse(Rule):
             if reading.level and reading.about(1):
                 return f"smoothed entropy {number(smooth)}" + ("" if start is None else f", start {number(start)}")
             if not falls:
-                return f"entropy {number(now)}; median of 3 steps"
+                return f"entropy {number(now)}; median of 3"
             warn = self.limits.raising.at["warn"]
             then, span, _ = min(falls, key=lambda fall: now / (warn[fall[2]] * fall[0]))
-            return f"entropy {moved('fell' if now < then else 'went', then, now, f' in {steps(span)}')}; medians of 3"
+            during = f" in {self.config.numbering.count(span)}"
+            return f"entropy {moved('fell' if now < then else 'went', then, now, during)}; medians of 3"
 
         def clauses(limits: Values) -> Sequence[Clause]:
             falling = []
@@ -100,8 +101,8 @@ class EntropyRise(Rule):
         if impossible := _beyond(x, self.setup):
             return impossible
         if entropy.known < 3:
-            return warming(4 - entropy.known)
-        usual, past, back = entropy.low, reference(entropy), entropy.reached(x)
+            return self.warming(4 - entropy.known)
+        usual, past, back = entropy.low, self.reference(entropy), entropy.reached(x)
 
         def message(reading: Reading) -> str:
             near = x >= self.limits.raising["warn.top"] * self._top

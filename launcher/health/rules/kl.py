@@ -4,12 +4,12 @@ import math
 from collections import deque
 from collections.abc import Sequence
 
-from launcher.core.format import number, steps
+from launcher.core.format import number
 from launcher.health import keys
 from launcher.health.clauses import POSITIVE, Clause, Measure, Values, ladder
 from launcher.health.frame import Frame
 from launcher.health.metric import Metric
-from launcher.health.rules.base import Rule, Setup, extremes, signed, warming
+from launcher.health.rules.base import Rule, Setup, extremes, signed
 from launcher.health.state import Reading
 from launcher.record.levels import CRITICAL, NOTICE, SERIOUS, WARN
 
@@ -84,14 +84,15 @@ class UnrewardedDrift(Rule):
         if count:
             self._past.append((kl, count, reward))
         if count < 6:
-            return warming(6 - count)
+            return self.warming(6 - count)
         lowest, at, then = min(self._past)
         rise, gain, span = kl - lowest, reward - then, count - at
 
         def message(reading: Reading) -> str:
+            during = f"in {self.config.numbering.count(span)}"
             if rise < self.limits.raising["warn.rise"]:
-                return f"smoothed KL rose by only {number(rise)} in {steps(span)}" if span else "KL is not rising"
-            return f"KL rose {number(rise)} in {steps(span)}, reward {signed(gain)}; both smoothed"
+                return f"smoothed KL rose by only {number(rise)} {during}" if span else "KL is not rising"
+            return f"KL rose {number(rise)} {during}, reward {signed(gain)}; both smoothed"
 
         least = max(lowest, _BEYOND_NOISE * self._kl.noise)
         return self.compare(message, lambda limits: self._clauses(limits, rise, gain, least))

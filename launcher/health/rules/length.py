@@ -3,12 +3,12 @@
 import math
 from collections.abc import Sequence
 
-from launcher.core.format import number, steps
+from launcher.core.format import number
 from launcher.health import keys
 from launcher.health.clauses import POSITIVE, SHARE, Clause, Measure, Rung, Values, ladder, rungs, worst
 from launcher.health.frame import Frame
 from launcher.health.metric import FIRST, Metric, Noise
-from launcher.health.rules.base import Rule, Setup, lasting, since, warming
+from launcher.health.rules.base import Rule, Setup, lasting
 from launcher.health.state import Reading
 from launcher.record.levels import FLAGS, NOTICE, WARN
 
@@ -39,11 +39,11 @@ class ResponseLength(Rule):
     def rate(self, frame: Frame, x: float) -> Reading:
         (length,) = self.models
         if length.known < FIRST:
-            return warming(FIRST + 1 - length.known)
+            return self.warming(FIRST + 1 - length.known)
         usual, before = length.usual, length.before
 
         def message(reading: Reading) -> str:
-            slow = f"; {number(before)} ({since(length)})" if not reading.about(0, 1) else ""
+            slow = f"; {number(before)} ({self.since(length)})" if not reading.about(0, 1) else ""
             return f"mean response {number(x)} tokens vs usual {number(usual)}{slow}"
 
         def clauses(limits: Values) -> Sequence[Clause]:
@@ -85,7 +85,8 @@ class TruncatedResponses(Rule):
         def message(reading: Reading) -> str:
             share, known = f"{number(100 * now)} %", f"{number(100 * usual)} %"
             if reading.level and reading.about(-1):
-                return f"{share} of responses cut, half in {steps(max(round(left), 1))}; at this rate"
+                soon = self.config.numbering.count(max(round(left), 1))
+                return f"{share} of responses cut, half in {soon}; at this rate"
             aside = f" (usual {known})" if settled else f" (first steps {known})"
             said = settled or worst(reading.clauses[:1]) >= WARN
             return f"{share} of responses cut{aside if said else ''}"
@@ -102,7 +103,7 @@ class TruncatedResponses(Rule):
         if worst(reading.raising[:1]) >= WARN:
             cut.refuse()
         if not settled:
-            return reading if reading.raw >= WARN else warming(FIRST + 1 - cut.known)
+            return reading if reading.raw >= WARN else self.warming(FIRST + 1 - cut.known)
         high = now > min(limit for _, limit in self.limits.raising.named["lasting"])
         return lasting(reading) if high else reading
 

@@ -7,7 +7,7 @@ from launcher.core.format import number
 from launcher.health import keys
 from launcher.health.clauses import SHARE, Clause, Measure, Values
 from launcher.health.frame import Frame
-from launcher.health.rules.base import Rule, warming
+from launcher.health.rules.base import Rule
 from launcher.health.state import Reading
 from launcher.record.levels import NOTICE, OK, WARN
 
@@ -35,7 +35,7 @@ class GrowingMismatch(Rule):
         if math.isnan(diff.now):
             return None
         if diff.known < _WARM_UP:
-            return warming(_WARM_UP - diff.known)
+            return self.warming(_WARM_UP - diff.known)
         longer = length.now / length.usual if length.usual > 0 else 1.0
         usual = diff.usual
 

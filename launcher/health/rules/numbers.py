@@ -42,7 +42,7 @@ class FiniteNumbers(Rule):
             skipped, training = 2 if again else 1, []
         named = sorted(bad, key=lambda key: not keys.is_training(key))
         more = f"; {len(bad) - _SHOWN} more" if len(bad) > _SHOWN else ""
-        self._said = f"non-finite at step {frame.step}: {'; '.join(named[:_SHOWN])}{more}"
+        self._said = f"non-finite at {self.config.numbering.place(frame.step)}: {'; '.join(named[:_SHOWN])}{more}"
         others = sum(not keys.is_training(key) for key in bad)
         return self.compare(self._said, lambda limits: _counts(len(training), skipped, others))
 

@@ -4,11 +4,11 @@ import math
 from collections import deque
 from collections.abc import Sequence
 
-from launcher.core.format import counted, number, steps
+from launcher.core.format import number
 from launcher.health import keys
 from launcher.health.clauses import POSITIVE, Clause, Measure, Rung, Values, ladder, rungs
 from launcher.health.frame import Frame
-from launcher.health.rules.base import Rule, Setup, distinct, lasting, warming
+from launcher.health.rules.base import Rule, Setup, distinct, lasting
 from launcher.health.state import Reading
 from launcher.record.levels import CRITICAL, FLAGS, NOTICE, WARN
 
@@ -34,12 +34,12 @@ class RewardDrop(Rule):
     def rate(self, frame: Frame, score: float) -> Reading:
         reward = self.reward
         if reward.count < 10:
-            return warming(10 - reward.count)
+            return self.warming(10 - reward.count)
         smooth, best, step = reward.smooth, reward.best, reward.best_step
 
         def message(reading: Reading) -> str:
             below = best is not None and smooth < best and number(smooth) != number(best)
-            known = f", best {number(best)} at step {step}; the lasting best" if below else ""
+            known = f", best {number(best)} at {self.config.numbering.place(step)}; the lasting best" if below else ""
             return f"smoothed reward {number(smooth)}{known}"
 
         reading = self.compare(message, self._drop)
@@ -87,9 +87,9 @@ class RewardLeap(Rule):
         usual, now = reward.usual, reward.then(0)
         if reward.count < 10:
             self._widen()
-            return warming(10 - reward.count)
+            return self.warming(10 - reward.count)
         reading = self.compare(
-            lambda reading: f"reward {' vs usual '.join(distinct(now, usual))}; median of 3 steps",
+            lambda reading: f"reward {' vs usual '.join(distinct(now, usual))}; median of 3",
             lambda limits: [self._leap(limits, now, usual)],
             reward,
         )
@@ -139,15 +139,13 @@ class Signal(Rule):
         run, last = self._run, len(self._last)
 
         def message(reading: Reading) -> str:
+            of = self.config.numbering
             if not flat:
-                return (
-                    f"{among} of the last {counted(last, 'step')} had no learning signal"
-                    if reading.level
-                    else "rewards differ"
-                )
+                some = f"{number(of.span(among))} of the last {of.count(last)} had no learning signal"
+                return some if reading.level else "rewards differ"
             if same_score:
-                return f"all rewards are {number(frame.get(keys.SCORE_MAX))} for {steps(run)}"
-            return f"all advantages are 0 for {steps(run)}; equal rewards within each group"
+                return f"all rewards are {number(frame.get(keys.SCORE_MAX))} for {of.count(run)}"
+            return f"all advantages are 0 for {of.count(run)}; equal rewards within each group"
 
         reading = self.compare(message, lambda limits: self._missing(limits, case, among))
         return lasting(reading) if flat else reading

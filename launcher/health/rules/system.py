@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import ClassVar
 
-from launcher.core.format import duration, number, steps
+from launcher.core.format import duration, number
 from launcher.health import keys
 from launcher.health.catalogue import shared_advice
 from launcher.health.clauses import POSITIVE, Clause, Measure, Rung, Values, ladder, rungs, worst
 from launcher.health.derived import DROPPED
 from launcher.health.frame import Frame
 from launcher.health.metric import FIRST, Metric, median
-from launcher.health.rules.base import Rule, Setup, warming
+from launcher.health.rules.base import Rule, Setup
 from launcher.health.state import Reading
 from launcher.metrics.host import LOAD, HostLoad, slow_together
 from launcher.metrics.timing import PARTS
@@ -58,16 +58,16 @@ class StepTime(Rule):
         if whole is None or core is None or core <= 0:
             return None
         if frame.count == 1:  # includes compilation and caches
-            return warming(FIRST + 1)
+            return self.warming(FIRST + 1)
         tokens, time, cost = self._generated(frame), self._time, self._cost
         time.see(core)
         cost.see(core / tokens if tokens is not None and tokens > 0 else None)
         for names, stage in self._stages.items():
             stage.see(frame.get(names))
         if time.known < FIRST:
-            return warming(FIRST + 1 - time.known)
+            return self.warming(FIRST + 1 - time.known)
         ratio, beyond = self._times(core, "usual", "usual ")
-        ago, long = self._times(core, "ago", "earlier ", "; of 50 to 100 steps ago")
+        ago, long = self._times(core, "ago", "earlier ", f"; of {self.since(time)}")
         host = HostLoad.of(frame.data)
         crowded = host is not None and host.crowded
         ending = f"; {host.words}" if host is not None and crowded and self._together() else ""
@@ -169,7 +169,7 @@ class _MemoryRule(Rule):
         def message(reading: Reading) -> str:
             words = f"{number(used)} of {number(self._total)} GB {self.words}"
             if left is not None:
-                words += f", full in {steps(max(0, round(left)))}; growing"
+                words += f", full in {self.config.numbering.count(max(0, round(left)))}; growing"
                 return words + ("; after the last step" if outlived else "")
             between = sampled and worst(reading.clauses[:1]) == OK
             return words + ("; nearly full between steps" if between else "")
@@ -273,7 +273,8 @@ class Stall(Rule):
             if self._last_step is not None and frame.t > self._last_step:  # otherwise they were read at once
                 self._gaps.append(frame.t - self._last_step)
             self._last_step = self._waiting_since = frame.t
-        return self.compare(f"step {frame.step} finished", lambda limits: self._silence(limits, 0.0))
+        ended = f"{self.config.numbering.place(frame.step)} finished"
+        return self.compare(ended, lambda limits: self._silence(limits, 0.0))
 
     def tick(self, now: float, used: Mapping[str, float | None]) -> Reading:
         followed = self.signals.written_here is not None

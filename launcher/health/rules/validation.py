@@ -7,7 +7,7 @@ from launcher.core.format import number
 from launcher.health import keys
 from launcher.health.clauses import Clause, Measure, Values, ladder, rungs, worst
 from launcher.health.frame import Frame
-from launcher.health.rules.base import Rule, Setup, distinct, signed, warming
+from launcher.health.rules.base import Rule, Setup, distinct, signed
 from launcher.health.signals import Validation
 from launcher.health.state import Reading
 from launcher.record.levels import FLAGS, NOTICE, WARM, WARN
@@ -48,7 +48,7 @@ class ValidationDrop(Rule):
 
         mean = "; a mean of two" if validation.count > 1 else ""
         above = "above " if number(drop) != "0" and drop < 0 else ""
-        best = f"{above}best {number(validation.best)} (step {validation.best_step}){mean}"
+        best = f"{above}best {number(validation.best)} ({self.config.numbering.place(validation.best_step)}){mean}"
         return self.compare(f"validation {number(validation.value)}, {best}", clauses)
 
 
@@ -84,7 +84,7 @@ class RewardHacking(Rule):
         confirmed, sampled = self._confirmed()
         known, needed = min(reward.known, self._length.known), _BEGUN if sampled else 10
         if known < needed:
-            return warming(needed + 1 - known)
+            return self.warming(needed + 1 - known)
         usual, now = reward.first if sampled else reward.usual, reward.then(0)
         lengths = (self._length.first, "first"), (self._length.usual, "usual")
         before, named = lengths[0] if sampled else max(lengths)
@@ -178,7 +178,7 @@ class AuditedReward(Rule):
     def rate(self, frame: Frame, x: float, score: float) -> Reading:
         reward, (audit,) = self.reward, self.models
         if audit.count < _AUDITED:
-            return warming(_AUDITED - audit.count)
+            return self.warming(_AUDITED - audit.count)
         up, audited = reward.gain, audit.gain
 
         def apart(limits: Values) -> Sequence[Clause]:

@@ -93,6 +93,8 @@ def _continues(before: Log, after: Log) -> bool:
     if (lines := before.counted) is not None and (more := after.counted) is not None:
         place = lines.place(more)
         after.before, continues = before.before + (place or 0), place is not None
+        if continues and before.numbering.every:
+            after.known = before.numbering
         words = "continues" if continues else "does not continue"
         after.notes.append(f"{after.path.name} {words} {before.path.name}: {lines.compared(more)}")
         return continues
@@ -104,11 +106,8 @@ def _fill(
     run: RunDir, group: list[Log], framework: Settings | None, settings: Mapping[str, Any], progress: Progress
 ) -> None:
     events, now = EventLog(run.events), time.time()
-    state = RunState("imported")
     for log in group:
-        known, state = state.numbering, _fill_attempt(run, log, events, settings, progress)
-        kept = known if log.before and known.every else state.numbering
-        state = replace(state, created=now, numbering=kept)
+        state = replace(_fill_attempt(run, log, events, settings, progress), created=now)
     resolved = next((found for log in reversed(group) if (found := preset_of(log)).preset), Resolved())
     info = RunInfo(
         run.id,

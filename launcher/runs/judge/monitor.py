@@ -23,6 +23,7 @@ from launcher.metrics.timing import seconds_of
 from launcher.preset.flow import times
 from launcher.record.check import flags_of
 from launcher.record.levels import Level
+from launcher.record.numbering import STEPS, Numbering
 from launcher.record.spans import Span
 from launcher.record.state import Rollout, RunState, TrackedRun
 from launcher.runs.judge.sink import Sink
@@ -48,6 +49,7 @@ class Monitor:
     """
 
     played = False  # faster than written: its steps take the logged time
+    numbered: Numbering | None = None  # the steps of a whole log's lines; otherwise they are known as far as it is read
 
     def __init__(
         self,
@@ -101,7 +103,7 @@ class Monitor:
 
     def history(self, records: list[StepRecord]) -> None:
         """Feeds the steps of earlier attempts to the checklist to continue its baselines."""
-        self._history = records
+        self._history, self.checklist.config.numbering = records, self.numbering or STEPS
         for record in records:
             self.checklist.step(record.step, record.data, t=record.t)
 
@@ -171,6 +173,12 @@ class Monitor:
         return self.reader.over
 
     @property
+    def numbering(self) -> Numbering | None:
+        """The steps of its lines; None before the first line without a step number."""
+        counted = self.reader.counted
+        return self.numbered if counted is None else self.numbered or counted.numbering
+
+    @property
     def complete(self) -> bool:
         """Whether the last step or the end of training was logged."""
         return self.over or (self.total is not None and 0 < self.total <= (self.step or 0))
@@ -219,7 +227,7 @@ class Monitor:
             verdict=str(self.checklist.verdict),
             flags=flags_of(checks),
             checks=tuple(checks),
-            numbering=known.numbering if (counted := self.reader.counted) is None else counted.numbering,
+            numbering=self.numbering or known.numbering,
             trackers=tuple(({each.tracker: each for each in known.trackers} | self.trackers).values()),
         )
 
@@ -361,6 +369,7 @@ class Monitor:
         if records:
             self._history = []  # the checklist is not rebuilt any more
             self._sink.steps(records)
+        self.checklist.config.numbering = self.numbering or STEPS
         for record in records:
             self._measure(record)
             changes = self.checklist.step(record.step, record.data, t=record.t, three_decimals=self._three_decimals)

@@ -18,15 +18,17 @@ from launcher.metrics.records import StepRecord
 from launcher.preset.alerting import limits_of
 from launcher.preset.flow import rows_of
 from launcher.preset.settle import configuration
+from launcher.record.check import Check
 from launcher.record.events import LevelChange
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
 from launcher.record.machine import MachineSample
+from launcher.record.numbering import Numbering
 from launcher.runs.judge.monitor import Monitor
 from launcher.runs.judge.sink import Sink
 from launcher.runs.watch.log import Log, LogClock
 from launcher.runs.watch.responses import ToldByResponses
-from launcher.runs.watch.steps import earlier_steps
+from launcher.runs.watch.steps import earlier_steps, numbering_of
 from launcher.verl.config import MODEL_PATH
 
 _MEMORY_SIZES = ("gpu_total_gb", "host_total_gb")
@@ -95,11 +97,16 @@ class Judged(Sink):
 
     checklist: Checklist
 
-    def __init__(self) -> None:
-        self.changes: list[LevelChange] = []
+    def __init__(self, numbering: Numbering) -> None:
+        self.numbering, self.changes = numbering, list[LevelChange]()
 
     def health(self, changes: Iterable[LevelChange], t: float) -> None:
-        self.changes.extend(changes)
+        self.changes.extend(map(self.numbering.shown, changes))
+
+    @property
+    def checks(self) -> list[Check]:
+        """All rows, worst first."""
+        return [*map(self.numbering.shown, self.checklist.checks())]
 
 
 def judged(source: RunDir | Log, config: Sequence[str], progress: Progress = unseen) -> Judged:
@@ -108,7 +115,7 @@ def judged(source: RunDir | Log, config: Sequence[str], progress: Progress = uns
     `config`: KEY=VALUE settings over the console's configuration dump, and memory sizes over those of the run's
     machine.
     """
-    sink = Judged()
+    sink = Judged(numbering_of(source))
     pinned = dict(setting(text) for text in config)
     sizes = {name: _size(name, pinned.pop(name)) for name in _MEMORY_SIZES if name in pinned}
     if isinstance(source, Log):
@@ -130,6 +137,7 @@ def judged(source: RunDir | Log, config: Sequence[str], progress: Progress = uns
             sink, make, launch.keys, file_logger=both, framework=framework, pinned=pinned, tell=tell, before=before
         )
         monitor.written_here = None if launch.followed is None else False
+        monitor.numbered = sink.numbering
         monitor.history(earlier_steps(source, number, launch.resume_step))
         if console or metrics:
             _feed(monitor, log, log.clock(), progress)
@@ -154,6 +162,7 @@ def judge_log(
     monitor = Monitor(
         sink, make, log.config, file_logger=both, framework=log.framework, pinned=pinned, clock=clock, before=resumed
     )
+    monitor.numbered = log.numbering
     monitor.history([*before])
     _feed(monitor, log, clock, progress)
     return monitor

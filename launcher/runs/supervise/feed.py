@@ -133,8 +133,7 @@ class Feed:
 
     def displayed(self, event: Mapping[str, object]) -> dict[str, object]:
         """The JSON of an event with the numbers of steps, or of lines where these are unknown."""
-        counted = self.monitor.reader.counted
-        of = STEPS if counted is None else counted.numbering
+        of = self.monitor.numbering or STEPS
         return dict(of.json({**event, **of.displayed(event)}))
 
     def watch(self, driver: ProcessId) -> None:

@@ -45,7 +45,7 @@ class Log:
 
     `table`: a file with a row per step, under the names of the framework `rows` or as veRL's file logger writes it.
     `tracked`: the steps of a tracker, whose `config` has veRL keys with paths below `folder`. `notes`: unreadable
-    parts. `before`: counted lines of the logs that it continues.
+    parts. `before`: counted lines of the logs that it continues. `known`: their numbering, or that of the original.
     """
 
     path: Path
@@ -61,6 +61,7 @@ class Log:
     tracked: dict[int, StepRecord] = field(default_factory=dict)
     exit_code: int | None = None
     before: int = 0
+    known: Numbering | None = None
 
     @classmethod
     def of(cls, path: Path, kind: str, framework: Framework | None) -> "Log":
@@ -177,7 +178,7 @@ class Log:
     @property
     def numbering(self) -> Numbering:
         """The step numbers of its lines."""
-        return STEPS if self.counted is None else self.counted.numbering
+        return self.known or (STEPS if self.counted is None else self.counted.numbering)
 
     @cached_property
     def span(self) -> tuple[int, int] | None:
@@ -198,7 +199,7 @@ class Log:
     def copied(self, attempt: AttemptDir) -> "Log":
         """Its copy in an attempt, with rows in the form of veRL's file logger."""
         console, table = attempt.logs()
-        return replace(self, console=console, table=table, rows=None, tracked={})
+        return replace(self, console=console, table=table, rows=None, tracked={}, known=self.numbering)
 
     def clock(self) -> "LogClock":
         """The times of its steps."""

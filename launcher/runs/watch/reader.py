@@ -20,7 +20,7 @@ from launcher.record.events import Event
 from launcher.record.info import RunInfo
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.machine import MachineSample
-from launcher.record.numbering import STEPS, Numbering, shown
+from launcher.record.numbering import STEPS, Numbering
 from launcher.record.state import REMOVED, RunState, current
 from launcher.runs.watch.history import elapsed
 from launcher.runs.watch.machine_history import MachineHistory
@@ -186,7 +186,7 @@ class RunReader:
         before = self.event_count
         for line in _new_lines(self._events):
             if (event := Event.from_line(line)) is not None:
-                self.events.append(dataclasses.replace(event, what=shown(event.what, self._numbering)))
+                self.events.append(dataclasses.replace(event, what=self._numbering.shown(event.what)))
                 self.event_count += 1
         return self.event_count != before
 
