@@ -156,7 +156,7 @@ async def test_the_footer_of_the_queue_says_what_space_does_now(make):
 
 
 @pytest.mark.parametrize(
-    ("key", "sections"), [("", ["Rules", "Charts"]), ("s", ["Samples"]), ("b", ["Memory", "Charts"])]
+    ("key", "sections"), [("", ["Rules", "Charts"]), ("s", ["Scores", "Samples"]), ("b", ["Memory", "Charts"])]
 )
 async def test_the_help_explains_the_signs_of_its_page_alone(make, warned, key, sections):
     async with make.open(warned) as user:
