@@ -84,8 +84,7 @@ class Evidence:
         self.nodes: dict[int, str] = {}
         """Their addresses, as far as logged."""
         self._lines: dict[str, Marked] = {}
-        self._ending = False  # the driver has printed a traceback, and no sign of life since
-        self._repeated = False
+        self._ending = self._repeated = False  # the driver has printed a traceback, and no sign of life since
         self._tracebacks: dict[Writer, Traceback] = {}
         self._messages: dict[Writer, _Message] = {}
         self._raised: dict[Writer, list[ErrorLine]] = {}
@@ -100,8 +99,7 @@ class Evidence:
     @property
     def numbering(self) -> Numbering:
         """The numbers of its steps."""
-        counted = self._form.counted if self._form is not None else None
-        return STEPS if counted is None else counted.numbering
+        return STEPS if self._form is None or self._form.counted is None else self._form.counted.numbering
 
     def quote(self, mark: str) -> Quote | None:
         """The first line with a mark; for "step" and "progress" the last one; "last" is the last line."""

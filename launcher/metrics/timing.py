@@ -44,6 +44,17 @@ def seconds_of(data: Mapping[str, float]) -> float:
     return sum(part for part in parts if 0 <= part < 1e7)  # excludes nan and invalid values
 
 
+def timer_seconds(data: Mapping[str, float], timer: str) -> float:
+    """Duration of one timer of a step; 0 if not logged."""
+    seconds = data.get(f"timing_s/{timer}", 0.0)
+    return seconds if seconds > 0 else 0.0
+
+
+def median_and_longest(taken: Sequence[float] | None) -> tuple[float | None, float | None]:
+    """Median and maximum of durations; None without any."""
+    return (statistics.median(taken), max(taken)) if taken else (None, None)
+
+
 def date_log(records: Sequence[StepRecord], read: float, before: float, written: float) -> None:
     """Dates steps that were read from a log at once (`read`): by the log, or backwards from its last write (`written`).
 

@@ -19,7 +19,7 @@ from launcher.health.checklist import Checklist
 from launcher.metrics.frameworks import Framework
 from launcher.metrics.merge import Merger
 from launcher.metrics.records import StepRecord, trains
-from launcher.metrics.timing import seconds_of
+from launcher.metrics.timing import median_and_longest, seconds_of, timer_seconds
 from launcher.preset.flow import times
 from launcher.record.check import flags_of
 from launcher.record.levels import Level
@@ -35,7 +35,6 @@ _GAP = 1.0  # seconds between two timers that are a phase of their own
 _BY_LINES = TIMED | {"update": tuple(timer for phase in TRAINING for timer in TIMED[phase])}
 _OF_SOME_STEPS = ("validate", "save")
 _MARKED = ("update", *_OF_SOME_STEPS)
-_TIMING = "timing_s/"
 ChecklistMaker = Callable[[Mapping[str, Any]], Checklist]
 
 
@@ -204,7 +203,7 @@ class Monitor:
         for phase, key in (("validate", "trainer.test_freq"), ("save", "trainer.save_freq")):
             every = self.keys.get(key)
             due = (times(self.total, every, last=True) or 0) - (times(self.step, every, last=False) or 0)
-            left += due * (_usual(self._taken.get(phase))[0] or 0.0)
+            left += due * (median_and_longest(self._taken.get(phase))[0] or 0.0)
         return left
 
     def state(self, known: RunState, now: float) -> RunState:
@@ -232,12 +231,12 @@ class Monitor:
         )
 
     @property
-    def phase_usual(self) -> float | None:
+    def phasemedian_and_longest(self) -> float | None:
         """Usual seconds of the current phase, from its timer's spans or recent steps; None without either."""
         if self._timed:
             spent = [statistics.median(found) for each in TIMED.get(self.phase, ()) if (found := self._spent.get(each))]
             return sum(spent) if spent else None
-        return _usual(self._taken.get(self.phase))[0]
+        return median_and_longest(self._taken.get(self.phase))[0]
 
     @property
     def pace(self) -> tuple[float, float, float] | None:
@@ -254,9 +253,9 @@ class Monitor:
         whole step.
         """
         if self._timer is not None:
-            return self._timer.start, *_usual(self._spent.get(self._timer.name))
+            return self._timer.start, *median_and_longest(self._spent.get(self._timer.name))
         if self.phase in _MARKED and (taken := self._taken.get(self.phase)):
-            return self.phase_since, *_usual(taken)
+            return self.phase_since, *median_and_longest(taken)
         return self.pace or (self.phase_since, None, None)
 
     def stall(self) -> str | None:
@@ -381,7 +380,9 @@ class Monitor:
     def _measure(self, record: StepRecord) -> None:
         """Records the duration of a step and of its phases, unless the run hung in it."""
         before, self._last_t, self.step = self._last_t, record.t, record.step
-        spent = {phase: sum(_seconds(record, timer) for timer in timers) for phase, timers in _BY_LINES.items()}
+        spent = {
+            phase: sum(timer_seconds(record.data, timer) for timer in timers) for phase, timers in _BY_LINES.items()
+        }
         for phase in _OF_SOME_STEPS if self._phases else ():
             if spent[phase] > 0:  # no line marks it, and it ended before the first look
                 self._report(phase, record.step, record.t)
@@ -396,13 +397,3 @@ class Monitor:
         if before is not None and (logged or record.t > before):
             self._durations.append(logged or record.t - before)
             self._trained_in.append(max(0.0, record.t - before - spent["validate"] - spent["save"]))
-
-
-def _seconds(record: StepRecord, timer: str) -> float:
-    seconds = record.data.get(_TIMING + timer, 0.0)
-    return seconds if seconds > 0 else 0.0
-
-
-def _usual(taken: Sequence[float] | None) -> tuple[float | None, float | None]:
-    """Median and maximum."""
-    return (statistics.median(taken), max(taken)) if taken else (None, None)

@@ -76,7 +76,7 @@ def score_strip(steps: Sequence[Step], chosen: int, columns: int, room: int, wai
             share = 100 * amounts[row] / (amounts.total() or 1)
             sign = next(sign for least, sign in _SHADES if share >= least) if share else " "
             line += [(sign, "title" if at == marked else "curve")] * cells
-    notes = [f"{each} steps per column"] * (each > 1) + [_LEGEND]
+    notes = [f"{counted(each, 'step')} per column"] * (each > 1) + [_LEGEND]
     if waiting > _FEW:
         notes = [f"{counted(waiting, 'step')} to count"]
     ends = [(0, str(steps[0][0])), (len(groups) * cells - len(last := str(steps[-1][0])), last)]
