@@ -231,7 +231,7 @@ class Monitor:
         )
 
     @property
-    def phasemedian_and_longest(self) -> float | None:
+    def phase_usual(self) -> float | None:
         """Usual seconds of the current phase, from its timer's spans or recent steps; None without either."""
         if self._timed:
             spent = [statistics.median(found) for each in TIMED.get(self.phase, ()) if (found := self._spent.get(each))]
