@@ -84,7 +84,7 @@ class Evidence:
         self.nodes: dict[int, str] = {}
         """Their addresses, as far as logged."""
         self._lines: dict[str, Marked] = {}
-        self._ending = self._repeated = False  # the driver has printed a traceback, and no sign of life since
+        self._ending = self._repeated = False  # a traceback, no sign of life since; lines that repeat
         self._tracebacks: dict[Writer, Traceback] = {}
         self._messages: dict[Writer, _Message] = {}
         self._raised: dict[Writer, list[ErrorLine]] = {}
@@ -98,7 +98,7 @@ class Evidence:
 
     @property
     def numbering(self) -> Numbering:
-        """The numbers of its steps."""
+        """How its lines count steps."""
         return STEPS if self._form is None or self._form.counted is None else self._form.counted.numbering
 
     def quote(self, mark: str) -> Quote | None:

@@ -25,7 +25,7 @@ class RunConfig(VerlConfig):
         self.framework = framework
         """The run's framework, if not veRL."""
         self.numbering = STEPS
-        """The numbers of its steps, as far as known."""
+        """How its lines count steps, as far as known."""
         self._keys = {key.lstrip("+"): value for key, value in (keys or {}).items()}
 
     def get(self, key: str, default: Any = None) -> Any:

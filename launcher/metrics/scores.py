@@ -10,7 +10,7 @@ PARTS = 10
 
 
 def part_of(score: float, low: float, high: float, parts: int) -> int:
-    """The index of the part that has a score, among equal parts of the range from `low` to `high`."""
+    """The index of the part that contains a score, among equal parts of the range from `low` to `high`."""
     half = high / 2 - low / 2 or 1.0  # the distance of two huge scores is not finite
     return min(int((score / 2 - low / 2) / half * parts), parts - 1)
 

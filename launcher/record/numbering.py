@@ -38,11 +38,11 @@ class Numbering(Record):
         return self.at(self.step(line))
 
     def span(self, lines: float) -> float:
-        """The number of steps in so many lines; the lines themselves while `every` is unknown."""
+        """The number of steps that `lines` lines span; `lines` while `every` is unknown."""
         return lines * (self.every or 1)
 
     def count(self, lines: float, kind: str = "") -> str:
-        """The words for so many lines: `120 steps`, `1 more step`, `12k steps`; `12 logged lines`."""
+        """The words for a number of lines: `120 steps`, `1 more step`, `12k steps`; `12 logged lines`."""
         steps = self.span(lines)
         return f"{number(steps)} {kind}{self.unit}{'' if steps == 1 else 's'}"
 

@@ -93,10 +93,10 @@ class World:
         """Each run is on its GPUs, and what starts now is the first on each of its GPUs."""
         due = {turn.entry.id for turn in found if turn.due or turn.entry.starter is US}
         for slot in slots(seen, found):
-            gpu = slot.name.removeprefix("GPU ")
-            on = {id for id, taken in self.slots.items() if (not taken if gpu == "CPU" else taken & {gpu, "all"})}
+            gpu = slot.gpu
+            on = {id for id, taken in self.slots.items() if (not taken if gpu is None else taken & {gpu, "all"})}
             assert {*slot.runs} == on and (slot.user is None or not on), (self, slot)
-            most = self.max_cpu_runs - len(on) if gpu == "CPU" else 0 if on else 1
+            most = self.max_cpu_runs - len(on) if gpu is None else 0 if on else 1
             assert {*slot.next} & due <= {*slot.next[:most]}, (self, slot)
 
     def eligible(self, entry: Queued) -> bool:

@@ -139,7 +139,7 @@ class _Words(Formatter):
         if isinstance(key, int):
             return key
         if not key.isupper():
-            return self._figures.get(key, getattr(self._first, key, math.nan))
+            return self._figures[key] if key in self._figures else float(getattr(self._first, key))
         keys = keys_of(key)
         x = self._frame.get(keys) if keys else self._rule.signals.of(key).now
         self.unknown = self.unknown or x is None

@@ -48,7 +48,7 @@ class Monitor:
     """
 
     played = False  # faster than written: its steps take the logged time
-    numbered: Numbering | None = None  # the steps of a whole log's lines; otherwise they are known as far as it is read
+    numbered: Numbering | None = None  # of a whole log; otherwise it is found line by line
 
     def __init__(
         self,
@@ -173,7 +173,7 @@ class Monitor:
 
     @property
     def numbering(self) -> Numbering | None:
-        """The steps of its lines; None before the first line without a step number."""
+        """How its lines count steps; None before the first line without a step number."""
         counted = self.reader.counted
         return self.numbered if counted is None else self.numbered or counted.numbering
 

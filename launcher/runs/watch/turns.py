@@ -61,10 +61,10 @@ class Turn:
 class Slot:
     """A GPU, or the CPU places: the runs on it, each with its state, and the ids of the entries that follow, in order.
 
-    `user`: who else uses the GPU, in words; None if nobody does.
+    `gpu`: its number, None for the CPU. `user`: who else uses the GPU, in words; None if nobody does.
     """
 
-    name: str
+    gpu: str | None
     runs: Mapping[str, RunState]
     next: tuple[str, ...]
     user: str | None = None
@@ -117,6 +117,13 @@ def turns() -> list[Turn]:
     return arrange(look())
 
 
+def turns_and_slots() -> tuple[list[Turn], list[Slot]]:
+    """The queue in order, and the slots that it uses."""
+    seen = look()
+    queue = arrange(seen)
+    return queue, [*slots(seen, queue)]
+
+
 def arrange(seen: Seen) -> list[Turn]:
     """The queue in order. Entries that are being started keep their GPUs, at any position."""
     machine = _Machine(seen)
@@ -126,15 +133,15 @@ def arrange(seen: Seen) -> list[Turn]:
 
 
 def slots(seen: Seen, queue: Sequence[Turn]) -> Iterator[Slot]:
-    """The slots that the queue uses, as found and arranged: every GPU that NVML reports, and the CPU places."""
+    """Every GPU that NVML reports, and the CPU places if an entry needs one."""
     machine = _Machine(seen)
     queue = sorted(queue, key=lambda turn: not turn.entry.starting)  # those have their slots at any position
     for gpu, user in seen.gpus.items():
         held = machine.held.get(_ALL) or machine.held.get(gpu)
         follow = tuple(turn.entry.id for turn in queue if gpu in machine.numbered(turn.gpus))
-        yield Slot(f"GPU {gpu}", _states(seen, [held.run] if held else []), follow, None if held else user)
+        yield Slot(gpu, _states(seen, [held.run] if held else []), follow, None if held else user)
     if not all(turn.entry.needs for turn in queue):
-        yield Slot("CPU", _states(seen, machine.on_cpu), tuple(turn.entry.id for turn in queue if turn.on_cpu))
+        yield Slot(None, _states(seen, machine.on_cpu), tuple(turn.entry.id for turn in queue if turn.on_cpu))
 
 
 def _states(seen: Seen, runs: Iterable[str]) -> dict[str, RunState]:

@@ -18,7 +18,7 @@ from launcher.record import queued
 from launcher.record.queued import Checked, Queued
 from launcher.runs.supervise.spawn import wake_queue
 from launcher.runs.watch.run_settings import asked_words, title
-from launcher.runs.watch.turns import Seen, Slot, Turn, arrange, look, slots
+from launcher.runs.watch.turns import Slot, Turn, turns_and_slots
 from tui.kit.actions.background import reported
 from tui.kit.dialogs.choose import confirmed
 from tui.kit.drawing import glyphs
@@ -51,16 +51,17 @@ def queue_heading(turns: Sequence[Turn], *, paused: bool, refused: str = "") -> 
 
 def slot_rows(found: Iterable[Slot], columns: int, most: int) -> list[Row]:
     """` GPU 0,1  ● 7f3a-ppo, ETA 23m  next 0a11, 0b22`, in at most `most` rows; equal neighbors share one."""
-    groups = [list(group) for _, group in groupby(found, lambda slot: (slot.runs, slot.next, slot.user))]
-    rows = [_slot_row([slot.name for slot in group], group[0], columns) for group in groups]
+    groups = [
+        list(group) for _, group in groupby(found, lambda slot: (slot.gpu is None, slot.runs, slot.next, slot.user))
+    ]
+    rows = [_slot_row([slot.gpu for slot in group if slot.gpu], group[0], columns) for group in groups]
     if len(rows) > most:
         rows[max(most - 1, 0) :] = [[(f" {len(rows) - most + 1} more", "dim")]] if most > 0 else []
     return rows
 
 
-def _slot_row(names: Sequence[str], slot: Slot, columns: int) -> Row:
-    kind = names[0].partition(" ")[0]
-    name = f"{kind} {','.join(each.removeprefix(f'{kind} ') for each in names)}" if kind != names[0] else kind
+def _slot_row(gpus: Sequence[str], slot: Slot, columns: int) -> Row:
+    name = f"GPU {','.join(gpus)}" if gpus else "CPU"
     row: Row = [(" ", "text"), *fit([(name, "text")], _STATE), (" ", "text")]
     for id, state in slot.runs.items():
         sign, role = STATE_SIGNS[state.state]
@@ -249,16 +250,15 @@ class QueueScreen(ListPage[None]):
             self.in_worker(self._look, "poll")
 
     async def _look(self) -> None:
-        seen: Seen | None = None
+        found: tuple[list[Turn], list[Slot]] | None = None
         with reported(self.app):  # settings that cannot be read
-            seen = await asyncio.to_thread(look)
-        if seen is None:
+            found = await asyncio.to_thread(turns_and_slots)
+        if found is None:
             return
-        found = arrange(seen)
         with contextlib.suppress(OSError):
             await asyncio.to_thread(wake_queue, again=True)
         self._refused = "; ".join(map(str, (await asyncio.to_thread(queued.refused))[:1]))
-        self._turns, self._slots = {turn.entry.id: turn for turn in found}, list(slots(seen, found))
+        self._turns, self._slots = {turn.entry.id: turn for turn in found[0]}, found[1]
         self._show_head()
         self.show_list([*self._turns])
         self.update_footer()

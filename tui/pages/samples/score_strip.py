@@ -86,7 +86,7 @@ def score_strip(steps: Sequence[Step], chosen: int, columns: int, room: int, wai
 
 
 def _axis(marks: Sequence[tuple[int, str]], notes: Sequence[str], columns: int) -> Row:
-    """The marks at their columns, and the notes at any, where they fit."""
+    """A line with the marks at their columns, and the notes where there is room."""
     line = " " * columns
     for at, text in marks:
         if at >= 0 and not line[max(at - 1, 0) : at + len(text) + 1].strip():
